@@ -1,0 +1,81 @@
+"""What `locate` finds and `audit` fills in: the files of one checkpoint, before a tensor byte is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..facts.files import Claim, Finding, Role, Segmentation, State
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..facts.scan import CheckpointRef, NotCompared
+
+
+class TensorEntry(NamedTuple):
+    """One tensor of a header. `name` is escaped text; `offset` counts bytes from the file's start, `length` is bytes."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A parsed safetensors header: `raw` is the length prefix and the JSON as they lie in the file."""
+
+    raw: bytes
+    #: In order of (offset, length, name bytes).
+    tensors: tuple[TensorEntry, ...]
+    metadata: dict[str, str]
+
+    @property
+    def needed(self) -> int:
+        """The file size in bytes that this header asks for."""
+        return max((t.offset + t.length for t in self.tensors), default=len(self.raw))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFile:
+    """One weight file or sidecar.
+
+    `raw_name` are the bytes of its name relative to the root (`/` between parts), `name` the same as escaped text;
+    `path` opens it. `state` is what the audit knows without reading tensors; `header` is there only for safetensors
+    files whose header parses. A file that is `missing` has size 0.
+    """
+
+    name: str
+    raw_name: bytes
+    path: Path
+    role: Role
+    size: int
+    state: State
+    segmentation: Segmentation
+    header: Header | None = None
+    error: str | None = None
+    #: Not checked yet: `holds` is None.
+    claims: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint as it lies on disk. `files` holds weights and sidecars in order of name bytes."""
+
+    ref: CheckpointRef
+    root: Path
+    files: tuple[CheckpointFile, ...]
+    findings: tuple[Finding, ...] = ()
+    not_compared: tuple[NotCompared, ...] = ()
+
+    @property
+    def weights(self) -> tuple[CheckpointFile, ...]:
+        """The weight files, in order of name bytes."""
+        return tuple(file for file in self.files if file.role is Role.WEIGHTS)
+
+    @property
+    def sidecars(self) -> tuple[CheckpointFile, ...]:
+        """Config, index, tokenizer and their like, in order of name bytes."""
+        return tuple(file for file in self.files if file.role is Role.SIDECAR)

@@ -1,0 +1,95 @@
+"""The `ckpt-tui` command: finds the command's module, runs it, and turns every ending into its exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from .. import __version__
+from ..facts.outcome import CkptError, Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Each command's module is imported only when it is asked for: (module in this folder, short help).
+COMMANDS = {
+    "scan": "identity and content of one checkpoint on this machine",
+    "compare": "do these folders hold the same checkpoint? (no ranks)",
+    "ranks": "one rank of a session: does every rank hold the same?",
+    "demo": "real ranks on this machine, a real checkpoint, one deliberate fault",
+    "open": "the screen on one checkpoint (what `ckpt-tui PATH` does)",
+    "_worker": "",
+}
+
+
+class Commands(click.Group):
+    """Commands by name; any other first word is a path and opens the screen on it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands that a user may type."""
+        return [name for name, help_ in COMMANDS.items() if help_]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module and take its `command`."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f".{cmd_name.lstrip('_')}", __package__)
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing their modules."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, help_ in COMMANDS.items() if help_])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Command names win over paths of that name: `./scan` means the folder."""
+        if args and args[0] not in COMMANDS:
+            args = ["open", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    invoke_without_command=True,
+    epilog="Exit codes: 0 the same, 1 a proven difference or damage, 2 wrong usage, 3 could not be decided, "
+    "4 a rank is missing or lost, 130 interrupted.",
+)
+@click.version_option(__version__, prog_name="ckpt-tui")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Does every rank hold the same checkpoint, byte for byte, and if not, which bytes, on which rank, and why?
+
+    `ckpt-tui PATH` opens the screen on a folder, a .safetensors file or a repo id (org/name) in the local hub cache.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(Exit.USAGE)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command; the exit code, whatever happened. Never a traceback for what a user can mend."""
+    try:
+        code = cli.main(list(argv), prog_name="ckpt-tui", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.Abort:
+        return Exit.INTERRUPTED
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return Exit.USAGE
+    except CkptError as error:
+        print(f"ckpt-tui: {error}", file=sys.stderr)
+        return error.code
+    except BrokenPipeError:
+        sys.stderr.close()
+        return Exit.UNDECIDED
+    return int(code or 0)

@@ -1,0 +1,36 @@
+"""Settings, resolved once (flag before environment before default) by `cli/`, and passed down as one frozen value."""
+
+from __future__ import annotations
+
+from .base import Fact
+
+
+class ScanSettings(Fact, frozen=True, kw_only=True):
+    """How to find and hash. Paths are real paths (never escaped text); rates are bytes a second, 0 for no limit."""
+
+    threads: int = 0
+    sha256: bool = True
+    rehash: bool = False
+    use_cache: bool = True
+    #: None: the user's cache folder.
+    cache_dir: str | None = None
+    #: What tells this host from others in the cache; None: found by `digest.host`.
+    host_id: str | None = None
+    identity_only: bool = False
+    #: Put the segment tables into the result.
+    segments: bool = False
+    include: tuple[str, ...] = ()
+    trust_fs: tuple[str, ...] = ()
+    max_age: float | None = None
+    max_rate: float = 0.0
+    #: The local hub cache; None: as huggingface_hub resolves it.
+    hub_cache: str | None = None
+
+
+class RankSettings(Fact, frozen=True, kw_only=True):
+    """How to meet. Timeouts in seconds."""
+
+    scan: ScanSettings
+    join_timeout: float = 300.0
+    rank_timeout: float = 60.0
+    keep_going: bool = False

@@ -1,0 +1,1 @@
+"""How facts become words: units, glyphs, folded rank sets, and `safe`, through which every untrusted name passes."""

@@ -1,0 +1,1 @@
+"""What several tests need: real checkpoints, real processes, conditions to wait on."""
