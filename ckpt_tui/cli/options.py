@@ -1,4 +1,7 @@
-"""Options that several commands share, and how they become one frozen `ScanSettings`: flag before environment before default."""
+"""Options that several commands share, and how they become one frozen `ScanSettings`.
+
+A flag wins over the environment, the environment over the default.
+"""
 
 from __future__ import annotations
 
