@@ -18,10 +18,25 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?(?:/s)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Size(click.ParamType[int]):
+    """Bytes: `512M`, `1.5GiB`; units are powers of 1024."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Bytes as a whole number."""
+        if isinstance(value, int):
+            return value
+        match = _SIZE.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is no size; write it like 200M or 1.5G", param, ctx)
+        return int(float(match[1]) * 1024 ** _POWERS[match[2].upper()])
 
 
 class Rate(click.ParamType[float]):
@@ -33,10 +48,7 @@ class Rate(click.ParamType[float]):
         """Bytes a second as a float."""
         if isinstance(value, float):
             return value
-        match = _SIZE.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is no rate; write it like 200M or 1.5G", param, ctx)
-        return float(match[1]) * 1024.0 ** _POWERS[match[2].upper()]
+        return float(Size().convert(str(value).strip().removesuffix("/s"), param, ctx))
 
 
 class Age(click.ParamType[float]):

@@ -148,7 +148,10 @@ class CauseCode(StrEnum):
 
 
 class Cause(Fact, frozen=True, kw_only=True):
-    """The likeliest cause and the facts that say so. `candidate`: it rests on metadata alone. `mend`: a command, or ''."""
+    """The likeliest cause and the facts that say so.
+
+    `candidate`: it rests on metadata alone. `mend`: a command to paste, or an empty string.
+    """
 
     code: CauseCode
     summary: str
