@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from safetensors import deserialize, safe_open
+from safetensors import deserialize
 
 from ckpt_tui.demo import model
 from tests.support.checkpoints import safetensors_bytes, tensor, write_checkpoint
@@ -21,8 +21,7 @@ def test_a_written_checkpoint_is_loadable(tmp_path: Path) -> None:
     shards = sorted(folder.glob("*.safetensors"))
     assert len(shards) == 3
     for shard in shards:
-        with safe_open(shard, "np") as opened:
-            assert len(opened.keys()) == 3
+        assert len(deserialize(shard.read_bytes())) == 3
 
 
 def test_the_demo_writes_a_loadable_checkpoint_of_about_the_size_asked_for(tmp_path: Path) -> None:
@@ -31,5 +30,4 @@ def test_the_demo_writes_a_loadable_checkpoint_of_about_the_size_asked_for(tmp_p
     assert len(shards) == model.SHARDS
     assert 12 << 20 < sum(shard.stat().st_size for shard in shards) < 20 << 20
     for shard in shards:
-        with safe_open(shard, "np") as opened:
-            assert opened.keys()
+        assert deserialize(shard.read_bytes())
