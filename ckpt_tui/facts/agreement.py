@@ -50,6 +50,10 @@ class Fingerprint(Fact, frozen=True, kw_only=True):
     not_compared: tuple[NotCompared, ...] = ()
     warnings: tuple[str, ...] = ()
     error: str | None = None
+    #: Where the content is not known: a digest of the file table, so that ranks that are broken alike are found.
+    partial: str | None = None
+    #: Roles of which every file keeps a hash that the hub recorded.
+    recorded: tuple[Role, ...] = ()
 
 
 class TableRow(Fact, frozen=True, kw_only=True):
@@ -67,6 +71,8 @@ class TableRow(Fact, frozen=True, kw_only=True):
     segmentation: str | None = None
     sha256: str | None = None
     segments: int = 0
+    #: Whether it keeps a hash that the hub recorded; null where there is none.
+    recorded: bool | None = None
 
 
 class SegmentTable(Fact, frozen=True, kw_only=True):
