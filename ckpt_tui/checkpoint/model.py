@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TensorEntry(NamedTuple):
-    """One tensor of a header. `name` is escaped text; `offset` counts bytes from the file's start, `length` is bytes."""
+    """One tensor. `name` is escaped text; `offset` counts from the file's start, and like `length` it is in bytes."""
 
     name: str
     dtype: str

@@ -1,0 +1,72 @@
+"""What lies beside a checkpoint and is no part of it: weights that nothing names, and files that only look like it."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import TYPE_CHECKING
+
+from ..facts.files import Severity
+from ..facts.scan import NotCompared
+from ..present.safe import escape
+from ..present.units import count
+from .listing import Folder, TooMany, walk
+from .names import Kind, kind_of
+from .plan import Component
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .plan import Plan
+
+_WEIGHTS = {Kind.WEIGHTS, Kind.OPAQUE, Kind.FOREIGN}
+
+
+def add_extras(root: Path, plan: Plan, include: tuple[str, ...]) -> None:
+    """Find the weights that the plan leaves out; take in those that `include` names, list the rest."""
+    known = {*plan.weights, *plan.unsettled}
+    for folder in plan.folders.values():
+        _note_leftovers(folder, plan)
+        plan.extras += _weights_in(folder, known)
+    top = plan.folders[""]
+    try:
+        for folder in walk(root, top, plan.folders.keys()):
+            plan.extras += _weights_in(folder, known)
+    except TooMany:
+        plan.findings.add("listing-cut", Severity.WARNING, "too many folders: not all were searched for extra weights")
+    _include(plan, include)
+
+
+def not_compared(root: Path, names: list[str]) -> tuple[NotCompared, ...]:
+    """The weights that are left out, with their sizes, in order of name bytes."""
+    rows = []
+    for name in names:
+        try:
+            size = (root / name).stat().st_size
+        except OSError:
+            size = 0
+        rows.append(NotCompared(name=escape(name), size=size))
+    return tuple(rows)
+
+
+def _weights_in(folder: Folder, known: set[str]) -> list[str]:
+    paths = [folder.path(name) for name in folder.files if kind_of(name) in _WEIGHTS]
+    return [path for path in paths if path not in known]
+
+
+def _note_leftovers(folder: Folder, plan: Plan) -> None:
+    for name in folder.files:
+        if kind_of(name) is Kind.LEFTOVER:
+            path = escape(folder.path(name))
+            plan.findings.add("ignored", Severity.NOTE, f"{path}: not weights, by its name", file=path)
+
+
+def _include(plan: Plan, globs: tuple[str, ...]) -> None:
+    for glob in globs:
+        chosen = [name for name in plan.extras if fnmatch.fnmatchcase(name, glob)]
+        if not chosen and not any(fnmatch.fnmatchcase(name, glob) for name in plan.weights):
+            plan.findings.add("include-nothing", Severity.WARNING, f"--include {escape(glob)}: no weights match it")
+        if chosen:
+            message = f"--include {escape(glob)}: {count(len(chosen), 'weight file')} added"
+            plan.findings.add("included", Severity.NOTE, message)
+            plan.components.append(Component(None, chosen))
+            plan.extras = [name for name in plan.extras if name not in set(chosen)]

@@ -1,0 +1,106 @@
+"""One file as the audit sees it: looked at, opened once, its header parsed, and its state named."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..facts.files import Role, Segmentation, State
+from ..present.safe import escape
+from ..present.units import count
+from .header import PREFIX, HeaderError, Parsed, Problem, fit, header_length, parse_header
+from .model import CheckpointFile
+from .names import Kind, kind_of
+from .opening import Look, denied, open_regular, read_up_to
+from .sniff import HEAD, pointer, sniff, sniff_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..facts.files import Claim
+
+
+class Inspected(NamedTuple):
+    """A file, and what its header has to say beyond its state."""
+
+    file: CheckpointFile
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+
+def unopened(root: Path, name: str, role: Role, look: Look, claims: tuple[Claim, ...] = ()) -> CheckpointFile:
+    """A file that is not opened, for the reason that `look` gives."""
+    return CheckpointFile(
+        name=escape(name),
+        raw_name=os.fsencode(name),
+        path=root / name,
+        role=role,
+        size=look.size,
+        state=look.state,
+        segmentation=Segmentation.EXTENTS,
+        error=look.error,
+        claims=claims,
+    )
+
+
+def inspect(root: Path, name: str, role: Role, look: Look, claims: tuple[Claim, ...] = ()) -> Inspected:
+    """Open a file that may be opened and find its state; no tensor byte is read."""
+    file = unopened(root, name, role, look, claims)
+    if look.state is not State.GOOD:
+        return Inspected(file)
+    try:
+        fd = open_regular(file.path)
+    except OSError as error:
+        return Inspected(_ends(file, State.UNREADABLE, denied(file.path, error)))
+    try:
+        size = os.fstat(fd).st_size
+        file = replace(file, size=size)
+        if role is Role.SIDECAR:
+            return Inspected(_sidecar(file, fd))
+        if kind_of(file.path.name) in {Kind.OPAQUE, Kind.FOREIGN}:
+            return Inspected(_opaque(file, fd))
+        return _safetensors(file, fd)
+    except OSError as error:
+        return Inspected(_ends(file, State.UNREADABLE, denied(file.path, error)))
+    finally:
+        os.close(fd)
+
+
+def _sidecar(file: CheckpointFile, fd: int) -> CheckpointFile:
+    found = pointer(read_up_to(fd, min(file.size, HEAD)))
+    return _ends(file, State.NOT_WEIGHTS, found.words) if found else file
+
+
+def _opaque(file: CheckpointFile, fd: int) -> CheckpointFile:
+    # A rank that had nothing to save leaves an empty .distcp, and is right to.
+    if file.size == 0 and file.path.suffix != ".distcp":
+        return _ends(file, State.BAD_HEADER, "empty file")
+    other = sniff_text(read_up_to(fd, min(file.size, HEAD)))
+    return _ends(file, State.NOT_WEIGHTS, other) if other else file
+
+
+def _safetensors(file: CheckpointFile, fd: int) -> Inspected:
+    prefix = read_up_to(fd, PREFIX)
+    try:
+        raw = read_up_to(fd, PREFIX + header_length(prefix, file.size))
+        parsed = parse_header(raw)
+    except HeaderError as error:
+        other = sniff(read_up_to(fd, min(file.size, HEAD)))
+        state = State.NOT_WEIGHTS if other else State.BAD_HEADER
+        words = other or (str(error) if file.size == 0 else f"{error} (file of {count(file.size, 'byte')})")
+        return Inspected(_ends(file, state, words))
+    if parsed.header is None:
+        return Inspected(_ends(file, State.BAD_LAYOUT, _first(parsed)), parsed.problems, parsed.warnings)
+    state, misfit = fit(parsed.header, file.size)
+    whole = replace(file, state=state, error=misfit, header=parsed.header, segmentation=Segmentation.SAFETENSORS)
+    return Inspected(whole, (), parsed.warnings)
+
+
+def _first(parsed: Parsed) -> str:
+    more = len(parsed.problems) - 1
+    return parsed.problems[0].message + (f" (and {count(more, 'problem')} more)" if more else "")
+
+
+def _ends(file: CheckpointFile, state: State, error: str) -> CheckpointFile:
+    return replace(file, state=state, error=error)

@@ -1,0 +1,103 @@
+"""What a file's name says it is: weights, a sidecar, another format, or something left over. Pure."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from typing import NamedTuple
+
+SAFETENSORS = ".safetensors"
+INDEX = ".index.json"
+#: Weights that are hashed in fixed extents and never opened as what they are: most hold pickles.
+OPAQUE = (".bin", ".gguf", ".pt", ".pth", ".ckpt", ".distcp")
+#: Weights of frameworks that this tool does not read; named, so that nobody takes them for compared.
+FOREIGN = (".h5", ".msgpack", ".onnx", ".onnx_data", ".ot", ".npz", ".tflite")
+
+
+class Kind(Enum):
+    """What a name says a file is."""
+
+    WEIGHTS = auto()
+    #: Weights in a format whose bytes are all that is looked at.
+    OPAQUE = auto()
+    #: Weights of another framework.
+    FOREIGN = auto()
+    INDEX = auto()
+    SIDECAR = auto()
+    #: Looks like weights and is none: training state, backups, partial downloads.
+    LEFTOVER = auto()
+    OTHER = auto()
+
+
+_SIDECAR = re.compile(
+    r"""(?ix)
+      [\w.-]* config [\w.-]* \.json          # config, generation_config, tokenizer_config, adapter_config ...
+    | model_index\.json | modules\.json | params\.json
+    | (?: tokenizer | vocab | merges | tekken | spiece | sentencepiece ) [\w.-]* \. (?: json | model | txt )
+    | [\w.-]+ \. tiktoken
+    | special_tokens_map\.json | added_tokens\.json
+    | chat_template [\w.-]*
+    """
+)
+_TRAINING = re.compile(
+    r"(?i)(?:training_args|optimizer|scheduler|scaler|rng_state|random_states|trainer_state|zero_pp_rank)[\w.-]*"
+    r"|[\w.-]*_optim_states"
+)
+_WEIGHT_SUFFIXES = (SAFETENSORS, *OPAQUE)
+_LEFTOVER = re.compile(r"(?is).*\.(?:safetensors|bin|gguf|pt|pth|ckpt|distcp)(?:\.[^/]{1,64}|~)")
+
+
+def kind_of(name: str) -> Kind:
+    """What the last part of a path says the file is."""
+    lower = name.lower()
+    if name.startswith("."):
+        return Kind.LEFTOVER if lower.endswith(_WEIGHT_SUFFIXES) else Kind.OTHER
+    if lower.endswith(SAFETENSORS):
+        return Kind.WEIGHTS
+    if lower.endswith(INDEX):
+        return Kind.INDEX
+    if lower.endswith(OPAQUE):
+        return Kind.LEFTOVER if _TRAINING.fullmatch(name[: name.rindex(".")]) else Kind.OPAQUE
+    if lower.endswith(FOREIGN):
+        return Kind.FOREIGN
+    if _SIDECAR.fullmatch(name):
+        return Kind.SIDECAR
+    return Kind.LEFTOVER if _LEFTOVER.fullmatch(name) else Kind.OTHER
+
+
+class Numbered(NamedTuple):
+    """A shard's name that counts: `model-00002-of-00005.safetensors`; `total` is None for `out-00002.safetensors`."""
+
+    stem: str
+    number: int
+    total: int | None
+    suffix: str
+    width: int
+
+    def sibling(self, number: int) -> str:
+        """The name of another shard of the same set."""
+        if self.total is None:
+            return f"{self.stem}{number:0{self.width}}{self.suffix}"
+        return f"{self.stem}{number:0{self.width}}-of-{self.total:0{self.width}}{self.suffix}"
+
+
+_OF = re.compile(r"(?s)(.*?)(\d{1,5})-of-(\d{1,5})(\.[A-Za-z]+)")
+_OPEN = re.compile(r"(?s)(.*\D)(\d{5})(\.[A-Za-z]+)")
+
+
+def numbered(name: str) -> Numbered | None:
+    """How a shard's name counts, if it does."""
+    match = _OF.fullmatch(name)
+    if match and int(match[2]) <= int(match[3]):
+        return Numbered(match[1], int(match[2]), int(match[3]), match[4], len(match[2]))
+    match = _OPEN.fullmatch(name)
+    return Numbered(match[1], int(match[2]), None, match[3], len(match[2])) if match else None
+
+
+_COPY = re.compile(r"(?s)(.+?)(?: ?\(\d{1,3}\)| - Copy(?: \(\d{1,3}\))?| copy(?: \d{1,3})?)(\.[A-Za-z]+)")
+
+
+def original_of(name: str) -> str | None:
+    """The name that a browser or file manager made this copy's name from: `x.bin` for `x (1).bin`."""
+    match = _COPY.fullmatch(name)
+    return match[1] + match[2] if match else None

@@ -1,0 +1,118 @@
+"""Looking at a path without being hurt by it: stat before open, nothing but regular files opened, links told apart.
+
+A FIFO would block an open for good, a device would act on it, and a symlink may lead anywhere. So everything is
+looked at by name first, and what is opened is opened without blocking and asked again what it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..facts.files import State
+from ..present.safe import error_text, escape
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
+_CHUNK = 1 << 20
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a path is, without opening it. `state` is `good` for a regular file that may be opened."""
+
+    state: State
+    size: int = 0
+    error: str | None = None
+    #: Where it really lies, links resolved; None unless it is a regular file.
+    real: str | None = None
+
+
+def look(path: Path) -> Look:
+    """Stat a path and say what keeps it from being read, if anything."""
+    link = False
+    try:
+        link = stat.S_ISLNK(path.lstat().st_mode)
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            return Look(State.OUTSIDE, error=f"not a regular file: {_kind(found.st_mode)}")
+        return Look(State.GOOD, found.st_size, real=os.path.realpath(path, strict=True))
+    except OSError as error:
+        return _refused(path, error, link=link)
+
+
+def _refused(path: Path, error: OSError, *, link: bool) -> Look:
+    if error.errno == errno.ELOOP:
+        return Look(State.BROKEN_LINK, error="too many levels of symbolic links")
+    if error.errno in _NOT_THERE:
+        if link:
+            return Look(State.BROKEN_LINK, error=f"a link to nothing: {escape(_target(path))}")
+        return Look(State.MISSING, error="not there" if error.errno == errno.ENOENT else error_text(error))
+    return Look(State.UNREADABLE, error=denied(path, error))
+
+
+def denied(path: Path, error: OSError) -> str:
+    """An error with the mode and owner of what refused: the path itself, or the nearest folder that can be asked."""
+    for place in (path, *path.parents):
+        try:
+            found = place.stat()
+        except OSError:
+            continue
+        who = "" if place == path else f" of {escape(str(place))}"
+        return f"{error_text(error)} (mode {stat.S_IMODE(found.st_mode):04o}, owner {found.st_uid}{who})"
+    return error_text(error)
+
+
+def _kind(mode: int) -> str:
+    return next((words for test, words in _KINDS if test(mode)), "of an unknown kind")
+
+
+def _target(path: Path) -> str:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return "?"
+
+
+def open_regular(path: Path) -> int:
+    """A descriptor for reading a regular file; OSError otherwise. Never blocks on a FIFO put there meanwhile."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return fd
+
+
+def read_up_to(fd: int, length: int, offset: int = 0) -> bytes:
+    """The bytes at an offset, fewer where the file ends; memory grows with what is there, not with what is asked."""
+    parts = bytearray()
+    while length > len(parts):
+        part = os.pread(fd, min(_CHUNK, length - len(parts)), offset + len(parts))
+        if not part:
+            break
+        parts += part
+    return bytes(parts)
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """A whole small file; OSError (EFBIG) where it is larger than the limit."""
+    fd = open_regular(path)
+    try:
+        raw = read_up_to(fd, limit + 1)
+    finally:
+        os.close(fd)
+    if len(raw) > limit:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return raw

@@ -1,0 +1,240 @@
+"""Which files make the checkpoint: the shards that the weight maps name, and a listing only where there is no map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..facts.files import Severity, State
+from ..facts.outcome import CkptError, UsageError
+from ..present.safe import escape
+from ..present.units import count
+from .findings import Findings, some
+from .index import LIMIT, BadIndex, parse_index, resolve
+from .listing import Folder, list_folder
+from .names import INDEX, OPAQUE, SAFETENSORS, Kind, kind_of, numbered
+from .opening import denied, look, read_file
+from .sniff import HEAD, pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@dataclass(slots=True)
+class Component:
+    """Shards that belong together: what one index maps, or what one folder without an index holds."""
+
+    #: The index's path relative to the root; None for a listing.
+    index: str | None
+    files: list[str]
+    #: Tensor, as the index writes it, to the shard's path relative to the root.
+    shards: dict[str, str] = field(default_factory=dict)
+    total_size: Any = None
+    #: Files that only their siblings' numbers speak of (`-of-00003`).
+    by_number: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Plan:
+    """The files of a checkpoint by what they are to it; names relative to the root."""
+
+    findings: Findings
+    components: list[Component] = field(default_factory=list)
+    sidecars: list[str] = field(default_factory=list)
+    #: Indexes that cannot be used, and why.
+    unusable: dict[str, tuple[State, str]] = field(default_factory=dict)
+    #: Values of weight maps that are refused, never opened, and why.
+    refused: dict[str, str] = field(default_factory=dict)
+    #: Weights beside an unusable index: looked at for damage, never taken for the checkpoint.
+    unsettled: list[str] = field(default_factory=list)
+    #: Weights that nothing names.
+    extras: list[str] = field(default_factory=list)
+    #: The folders that were listed, by name.
+    folders: dict[str, Folder] = field(default_factory=dict)
+
+    @property
+    def weights(self) -> list[str]:
+        """Every weight file of every component, once each."""
+        return list(dict.fromkeys(name for component in self.components for name in component.files))
+
+
+def plan_folder(root: Path) -> Plan:
+    """List a folder and its components and read their indexes."""
+    plan = Plan(Findings())
+    try:
+        top = list_folder(root)
+    except OSError as error:
+        raise CkptError(f"{escape(str(root))}: {denied(root, error)}") from None
+    for folder in (top, *_component_folders(root, top, plan)):
+        plan.folders[folder.name] = folder
+    for folder in plan.folders.values():
+        _plan_one(root, folder, plan)
+    if not (plan.weights or plan.unusable or plan.refused):
+        raise UsageError(_nothing_here(root, top))
+    return plan
+
+
+def _component_folders(root: Path, top: Folder, plan: Plan) -> Iterator[Folder]:
+    named = _named_components(root, top, plan)
+    kinds = {kind_of(name) for name in top.files}
+    if not named and kinds.isdisjoint({Kind.WEIGHTS, Kind.OPAQUE}) and not any(map(_is_weights_index, top.files)):
+        named = [name for name in top.subfolders if not name.startswith(".")]
+        holds_weights = True
+    else:
+        holds_weights = False
+    for name in named:
+        try:
+            folder = list_folder(root, name)
+        except OSError as error:
+            plan.findings.state(State.UNREADABLE, denied(root / name, error), escape(name))
+            continue
+        found = {kind_of(file) for file in folder.files}
+        if not holds_weights or found & {Kind.WEIGHTS, Kind.OPAQUE} or any(map(_is_weights_index, folder.files)):
+            yield folder
+
+
+def _is_weights_index(name: str) -> bool:
+    return kind_of(name) is Kind.INDEX and name.lower().removesuffix(INDEX).endswith((SAFETENSORS, *OPAQUE))
+
+
+def _named_components(root: Path, top: Folder, plan: Plan) -> list[str]:
+    """Subfolders that `model_index.json` (diffusers) or `modules.json` (sentence-transformers) say are parts."""
+    import msgspec
+
+    named: list[str] = []
+    for file in ("model_index.json", "modules.json"):
+        if file not in top.files or look(root / file).state is not State.GOOD:
+            continue
+        try:
+            body = msgspec.json.decode(read_file(root / file, LIMIT))
+        except (OSError, msgspec.MsgspecError, RecursionError):
+            continue  # as a sidecar it has its bytes compared and its own state
+        if isinstance(body, dict):
+            named += [key for key, value in body.items() if isinstance(value, list) and _is_class(value)]
+        elif isinstance(body, list):
+            paths = [part.get("path") for part in body if isinstance(part, dict)]
+            named += [path for path in paths if isinstance(path, str) and path]
+    there = [name for name in dict.fromkeys(named) if name in top.subfolders]
+    gone = [name for name in dict.fromkeys(named) if name not in top.subfolders]
+    if gone:
+        plan.findings.add(
+            "component-missing", Severity.WARNING, f"named as parts of the checkpoint and not there: {some(gone)}"
+        )
+    return there
+
+
+def _is_class(value: list[Any]) -> bool:
+    return len(value) == 2 and all(isinstance(word, str) for word in value)
+
+
+def _plan_one(root: Path, folder: Folder, plan: Plan) -> None:
+    """One folder: its sidecars, then its indexes, else its listing."""
+    kinds = {name: kind_of(name) for name in folder.files}
+    plan.sidecars += [folder.path(name) for name, kind in kinds.items() if kind is Kind.SIDECAR]
+    weights = [name for name, kind in kinds.items() if kind is Kind.WEIGHTS]
+    opaque = [name for name, kind in kinds.items() if kind is Kind.OPAQUE]
+    indexes = [name for name in folder.files if _is_weights_index(name)]
+    ours = [name for name in indexes if name.lower().endswith(SAFETENSORS + INDEX)]
+    used = ours if ours or weights else indexes
+    for name in used:
+        plan.sidecars.append(folder.path(name))
+        _plan_index(root, folder, folder.path(name), plan)
+    if used:
+        if any(folder.path(name) in plan.unusable for name in used):
+            plan.unsettled += [folder.path(name) for name in weights or opaque]
+        return
+    if folder.name == "" and len(plan.folders) > 1 and "model_index.json" in kinds:
+        return  # a pipeline's weights lie in its parts
+    listed = weights or opaque
+    if listed:
+        plan.components.append(_listing(folder, listed, plan))
+
+
+def _plan_index(root: Path, folder: Folder, name: str, plan: Plan) -> None:
+    try:
+        weight_map = parse_index(_read_index(root / name))
+        resolved = resolve(weight_map, folder.name)
+    except _Unusable as reason:
+        plan.unusable[name] = reason.state, str(reason)
+        return
+    except BadIndex as error:
+        plan.unusable[name] = State.BAD_HEADER, str(error)
+        return
+    safe = escape(name)
+    if weight_map.bom:
+        plan.findings.add("index-bom", Severity.NOTE, f"{safe}: starts with a byte order mark", file=safe)
+    for twice in weight_map.twice:
+        tensor = escape(twice.tensor)
+        message = f"{safe}: maps {tensor} twice, to {escape(twice.first)} and {escape(twice.second)}"
+        plan.findings.add("ambiguous", Severity.ERROR, message, file=safe, tensor=tensor)
+    plan.refused |= {path: f"{reason} (named by {safe})" for path, reason in resolved.refused.items()}
+    files = sorted(set(resolved.shards.values()))
+    plan.components.append(Component(name, files, resolved.shards, weight_map.total_size))
+
+
+class _Unusable(Exception):
+    """An index that is not there, cannot be read or is something else."""
+
+    def __init__(self, state: State, reason: str) -> None:
+        super().__init__(reason)
+        self.state = state
+
+
+def _read_index(path: Path) -> bytes:
+    seen = look(path)
+    if seen.state is not State.GOOD:
+        raise _Unusable(seen.state, seen.error or seen.state.value)
+    try:
+        raw = read_file(path, LIMIT)
+    except OSError as error:
+        raise _Unusable(State.UNREADABLE, denied(path, error)) from None
+    found = pointer(raw[:HEAD])
+    if found is not None:
+        raise _Unusable(State.NOT_WEIGHTS, found.words)
+    return raw
+
+
+def _listing(folder: Folder, names: list[str], plan: Plan) -> Component:
+    where = escape(folder.name) + "/" if folder.name else "the folder"
+    message = f"no index: {count(len(names), 'weight file')} taken from a listing of {where}"
+    plan.findings.add("no-index", Severity.NOTE, message)
+    component = Component(None, [folder.path(name) for name in names])
+    sets: dict[tuple[str, int | None, str], list[str]] = {}
+    for name in names:
+        shard = numbered(name)
+        if shard is not None:
+            sets.setdefault((shard.stem, shard.total, shard.suffix), []).append(name)
+    for members in sets.values():
+        absent = _absent(members)
+        first = numbered(members[0])
+        if first is None or not absent:
+            continue
+        if first.total is not None:
+            component.by_number += [folder.path(name) for name in absent]
+            continue
+        numbers = f"{escape(members[0])} to {escape(members[-1])}"
+        message = f"no {some(absent)} among {numbers}; the numbering alone says so"
+        plan.findings.add("numbering-gap", Severity.WARNING, message, file=escape(folder.path(absent[0])))
+    component.files = sorted([*component.files, *component.by_number])
+    return component
+
+
+def _absent(members: list[str]) -> list[str]:
+    """The names that the numbers of these shards of one set speak of and that are not among them."""
+    shards = [shard for shard in map(numbered, members) if shard is not None]
+    have = {shard.number for shard in shards}
+    total = shards[0].total
+    start = 0 if 0 in have else 1
+    wanted = range(min(have), max(have)) if total is None else range(start, start + total)
+    return [shards[0].sibling(number) for number in wanted if number not in have]
+
+
+def _nothing_here(root: Path, top: Folder) -> str:
+    kinds = {name: kind_of(name) for name in top.files}
+    leftovers = [name for name, kind in kinds.items() if kind in {Kind.LEFTOVER, Kind.SIDECAR, Kind.INDEX}]
+    foreign = [name for name, kind in kinds.items() if kind is Kind.FOREIGN]
+    words = f"{escape(str(root))}: no weights found"
+    if foreign:
+        return f"{words} of a kind that is read here ({' '.join((SAFETENSORS, *OPAQUE))}): {some(foreign)}"
+    return f"{words}; only {some(leftovers)} there" if leftovers else f"{words}; nor in its folders"
