@@ -1,0 +1,156 @@
+"""The digest cache: one small self-checksummed file for each file that was hashed.
+
+A record is a fixed prefix, a head (msgpack), the digests of all segments and of all their leaves (16 bytes each), and
+a checksum over everything before it. What is not exactly that is a miss, never an error. Records are written under a
+temporary name and renamed, so that readers on any machine see a whole one or none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import xxhash
+
+from ..facts.files import MissReason, Segmentation
+from ..facts.scan import DIGEST_LAYOUT
+from ..present.safe import error_text
+from .layout import WIDTH
+from .validity import Miss, Stamp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MAGIC = b"ckpttuir"
+_FORMAT = 1
+#: Magic, format, layout, bytes of the head, number of segments, number of leaves.
+_PREFIX = struct.Struct("<8sIIQQQ")
+
+
+class Key(NamedTuple):
+    """Whose record it is: host, file system and real path."""
+
+    host: str
+    file_system: str
+    path: bytes
+
+
+class Record(NamedTuple):
+    """What is remembered of one file."""
+
+    stamp: Stamp
+    #: Seconds since the epoch at which the bytes were read.
+    hashed_at: float
+    segmentation: Segmentation
+    digest: bytes
+    sha256: bytes | None
+    git_sha1: bytes | None
+    #: Digests of `WIDTH` bytes each: of the segments in their order, and of each segment's leaves.
+    segments: bytes
+    leaves: bytes
+
+
+class _Head(msgspec.Struct, frozen=True, array_like=True):
+    """A key and a record up to its lists of digests, as msgpack holds them."""
+
+    host: str
+    file_system: str
+    path: bytes
+    stamp: tuple[int, int, int, int]
+    hashed_at: float
+    segmentation: Segmentation
+    digest: bytes
+    sha256: bytes | None
+    git_sha1: bytes | None
+
+
+def encode(key: Key, record: Record) -> bytes:
+    """The bytes of a record."""
+    head = msgspec.msgpack.encode((*key, *record[:-2]))
+    counts = len(head), len(record.segments) // WIDTH, len(record.leaves) // WIDTH
+    prefix = _PREFIX.pack(_MAGIC, _FORMAT, DIGEST_LAYOUT, *counts)
+    body = b"".join((prefix, head, record.segments, record.leaves))
+    return body + xxhash.xxh3_128_digest(body)
+
+
+def decode(raw: bytes, key: Key) -> Record | Miss:
+    """The record in these bytes, or why there is none for this file."""
+    body = memoryview(raw)[:-WIDTH]
+    if len(body) < _PREFIX.size or xxhash.xxh3_128_digest(body) != raw[-WIDTH:]:
+        return Miss(MissReason.CORRUPT_RECORD)
+    magic, format_, layout, head_length, segments, leaves = _PREFIX.unpack_from(body)
+    if (magic, format_, layout) != (_MAGIC, _FORMAT, DIGEST_LAYOUT):
+        return Miss(MissReason.OTHER_LAYOUT)
+    at = _PREFIX.size + head_length
+    middle = at + segments * WIDTH
+    if len(body) != middle + leaves * WIDTH:
+        return Miss(MissReason.CORRUPT_RECORD)
+    try:
+        head = msgspec.msgpack.decode(body[_PREFIX.size : at], type=_Head)
+    except msgspec.MsgspecError:
+        return Miss(MissReason.CORRUPT_RECORD)
+    if (head.host, head.file_system, head.path) != key:
+        return Miss(MissReason.CORRUPT_RECORD, "written for another file")
+    return Record(
+        stamp=Stamp(*head.stamp),
+        hashed_at=head.hashed_at,
+        segmentation=head.segmentation,
+        digest=head.digest,
+        sha256=head.sha256,
+        git_sha1=head.git_sha1,
+        segments=bytes(body[at:middle]),
+        leaves=bytes(body[middle:]),
+    )
+
+
+class DigestCache:
+    """The records of one host in one folder. Safe for any number of threads, processes and machines at once."""
+
+    def __init__(self, folder: Path, host: str) -> None:
+        label = re.sub(r"[^A-Za-z0-9.-]", "_", os.uname().nodename)[:40]
+        self._folder = folder / f"{label}-{xxhash.xxh3_128_hexdigest(host.encode())[:12]}"
+        self._host = host
+        #: The first failure to write, as one line for people.
+        self.warning: str | None = None
+
+    def key(self, file_system: str, path: bytes) -> Key:
+        """The key of a file of this host."""
+        return Key(self._host, file_system, path)
+
+    def load(self, key: Key) -> Record | Miss:
+        """What is remembered under a key, or why nothing is."""
+        try:
+            raw = self._place(key).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return Miss(MissReason.NEW)
+        except OSError as error:
+            return Miss(MissReason.CORRUPT_RECORD, error_text(error))
+        return decode(raw, key)
+
+    def save(self, key: Key, record: Record) -> None:
+        """Remember; where that is not possible, note it once, and the scan goes on without."""
+        place = self._place(key)
+        try:
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_whole(place, encode(key, record))
+        except OSError as error:
+            self.warning = self.warning or f"the digest cache is not written: {error_text(error)}"
+
+    def _place(self, key: Key) -> Path:
+        parts = (part if isinstance(part, bytes) else part.encode() for part in key)
+        name = xxhash.xxh3_128_hexdigest(b"".join(len(part).to_bytes(8, "little") + part for part in parts))
+        return self._folder / f"{name}.digest"
+
+
+def _write_whole(place: Path, raw: bytes) -> None:
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.{os.urandom(6).hex()}")
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:  # noqa: PTH123
+            file.write(raw)
+        temporary.replace(place)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,52 @@
+"""What all hashing threads of a scan obey: the wish to stop, and the rate limit."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from ..facts.outcome import Interrupted
+
+if TYPE_CHECKING:
+    from ..facts.clock import Clock
+
+#: The longest sleep before the wish to stop is looked at again.
+_NAP = 0.05
+
+
+class Control:
+    """Looked at once a block. `cancel` only sets a flag, so that a signal handler may call it at any moment."""
+
+    def __init__(self, clock: Clock, max_rate: float = 0.0) -> None:
+        self._clock = clock
+        self._max_rate = max_rate
+        self._lock = threading.Lock()
+        self._due = 0.0  # when the bytes that were spent are worth their time
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        """Make every thread stop at its next block."""
+        self.cancelled = True
+
+    def check(self) -> None:
+        """Raise `Interrupted` if the scan is to stop."""
+        if self.cancelled:
+            raise Interrupted("interrupted; the files that were finished are remembered")
+
+    def wait_until(self, moment: float) -> None:
+        """Sleep until a moment of the monotonic clock, unless the scan is to stop."""
+        while True:
+            self.check()
+            left = moment - self._clock.monotonic()
+            if left <= 0:
+                return
+            self._clock.sleep(min(left, _NAP))
+
+    def spend(self, size: int) -> None:
+        """Account for bytes that were read; return once they have taken the time that the rate limit gives them."""
+        if not self._max_rate:
+            self.check()
+            return
+        with self._lock:
+            due = self._due = max(self._due, self._clock.monotonic()) + size / self._max_rate
+        self.wait_until(due)

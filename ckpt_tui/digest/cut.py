@@ -1,0 +1,93 @@
+"""How a file is cut into segments: by its safetensors header, or where it is opaque into fixed extents. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..facts.files import Segment, Segmentation, SegmentKind
+from .layout import WIDTH, name_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..checkpoint.model import Header
+
+#: Opaque files are cut into extents of this many bytes.
+EXTENT = 16 << 20
+#: What an integer of the layout can hold.
+_LARGEST = (1 << 64) - 1
+
+
+class Span(NamedTuple):
+    """A segment before it has a digest. Only tensors have a name (escaped text), a dtype and a shape."""
+
+    kind: SegmentKind
+    name: str
+    offset: int
+    length: int
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+
+
+class Cut(NamedTuple):
+    """All segments of a file, in order of (offset, length, name bytes): every byte lies in exactly one."""
+
+    segmentation: Segmentation
+    spans: tuple[Span, ...]
+
+
+def cut(header: Header | None, size: int) -> Cut:
+    """How a file of `size` bytes is cut.
+
+    A file that ends early keeps its table, in which what is cut off has no bytes; bytes after the last tensor are a
+    gap. Where tensors overlap or the header does not fit, no table can hold, and the file is opaque.
+    """
+    spans = None if header is None else _by_header(header, size)
+    if spans is not None:
+        return Cut(Segmentation.SAFETENSORS, spans)
+    return Cut(Segmentation.EXTENTS, _by_extents(size))
+
+
+def _by_extents(size: int) -> tuple[Span, ...]:
+    return tuple(Span(SegmentKind.EXTENT, "", offset, min(EXTENT, size - offset)) for offset in range(0, size, EXTENT))
+
+
+def _by_header(header: Header, size: int) -> tuple[Span, ...] | None:
+    end = len(header.raw)
+    if end > size:
+        return None
+    spans = [Span(SegmentKind.HEADER, "", 0, end)]
+    for tensor in header.tensors:
+        if tensor.offset < end or max(tensor.shape, default=0) > _LARGEST:
+            return None
+        start, stop = min(tensor.offset, size), min(tensor.offset + tensor.length, size)
+        if start > end:
+            spans.append(Span(SegmentKind.GAP, "", end, start - end))
+        spans.append(Span(SegmentKind.TENSOR, tensor.name, start, stop - start, tensor.dtype, tensor.shape))
+        end = tensor.offset + tensor.length
+    if end < size:
+        spans.append(Span(SegmentKind.GAP, "", end, size - end))
+    if end > size:  # what is cut off lies at the end of the file now, in the order of names
+        spans.sort(key=lambda span: (span.offset, span.length, name_bytes(span.name)))
+    return tuple(spans)
+
+
+def segments(cut_: Cut, digests: bytes) -> tuple[Segment, ...]:
+    """The segments with their digests (`WIDTH` bytes each, in the order of the spans)."""
+    return tuple(
+        Segment(
+            kind=span.kind,
+            name=span.name,
+            offset=span.offset,
+            length=span.length,
+            digest=digest.hex(),
+            dtype=span.dtype,
+            shape=span.shape,
+        )
+        for span, digest in zip(cut_.spans, split(digests), strict=True)
+    )
+
+
+def split(digests: bytes) -> Sequence[bytes]:
+    """The digests one by one."""
+    return [digests[place : place + WIDTH] for place in range(0, len(digests), WIDTH)]

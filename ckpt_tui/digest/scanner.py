@@ -1,0 +1,125 @@
+"""`Scanner`: one checkpoint on this machine, from its name to its digests."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from ..checkpoint import locate
+from ..facts.clock import Clock, SystemClock
+from ..facts.outcome import CkptError
+from ..facts.settings import ScanSettings
+from . import survey as survey_
+from .control import Control
+from .hashing import Hasher, Outcome, Pending
+from .host import host_id, host_name
+from .progress import FileProgress, ScanProgress
+from .result import Frame, file_result, scan_result, segment_table
+from .scheduler import Job, default_threads, run_longest_first
+
+if TYPE_CHECKING:
+    from ..facts.files import FileResult, Segment
+    from ..facts.scan import ScanResult
+    from .survey import Survey
+
+_TOOL = f"ckpt-tui {__version__}"
+
+
+class Scanner:
+    """Finds, surveys and hashes one checkpoint. `progress` and `cancel` are for any thread, at any time."""
+
+    def __init__(self, target: str, settings: ScanSettings | None = None, *, clock: Clock | None = None) -> None:
+        self.progress = ScanProgress()
+        self._target = target
+        self._settings = settings or ScanSettings()
+        self._clock = clock or SystemClock()
+        self._control = Control(self._clock, self._settings.max_rate)
+        self._survey: Survey | None = None
+        self._outcomes: dict[str, Outcome] = {}
+        self._result: ScanResult | None = None
+
+    def cancel(self) -> None:
+        """Stop within a block; safe in a signal handler. Files that were finished stay remembered."""
+        self._control.cancel()
+
+    def survey(self) -> Survey:
+        """What metadata alone says: headers, config and index. Raises `UsageError` where there is no checkpoint."""
+        if self._survey is None:
+            self._control.check()
+            checkpoint = locate(self._target, include=self._settings.include, hub_cache=self._settings.hub_cache)
+            self._survey = survey_.take(checkpoint, lambda _count: self._control.check())
+            self.progress.files = tuple(FileProgress(file.name, file.role, file.size) for file in checkpoint.files)
+        return self._survey
+
+    def run(self) -> ScanResult:
+        """Survey, then find every file's digests, from the cache or by reading. Raises `Interrupted` when cancelled."""
+        if self._result is None:
+            self._result = self._scan()
+        return self._result
+
+    def segments(self, name: str) -> tuple[Segment, ...]:
+        """The segments of a file whose digest is known, after `run`."""
+        outcome = self._outcomes.get(name)
+        table = segment_table(outcome) if outcome else None
+        if table is None:
+            raise CkptError(f"{name}: no digests are known")
+        return table
+
+    def _scan(self) -> ScanResult:
+        begun = self._clock.monotonic()
+        survey = self.survey()
+        progress, settings = self.progress, self._settings
+        progress.threads = settings.threads or default_threads()
+        progress.started = self._clock.monotonic()
+        hasher = Hasher(settings, survey, self._control, self._clock)
+        results: dict[str, FileResult] = {}
+
+        def settle(outcome: Outcome, file: FileProgress) -> None:
+            result = file_result(outcome, with_segments=settings.segments)
+            self._outcomes[outcome.file.name] = outcome
+            results[outcome.file.name] = result
+            file.finish(result, self._clock.monotonic())
+
+        def job(pending: Pending, file: FileProgress) -> Job:
+            def run(buffer: memoryview) -> None:
+                file.start(self._clock.monotonic())
+                settle(hasher.read(pending, buffer, file.advance), file)
+
+            return Job(pending.outcome.file.size, run)
+
+        jobs = []
+        for file, shown in zip(survey.checkpoint.files, progress.files, strict=True):
+            self._control.check()
+            found = hasher.first_look(file)
+            if isinstance(found, Pending):
+                jobs.append(job(found, shown))
+            else:
+                settle(found, shown)
+        run_longest_first(jobs, progress.threads, self._control)
+        progress.finished = self._clock.monotonic()
+        files = survey.checkpoint.files
+        frame = Frame(
+            host=host_name(),
+            host_id=host_id(settings.host_id),
+            tool=_TOOL,
+            created=self._clock.time(),
+            warnings=hasher.warnings,
+            bytes_read=progress.bytes_read,
+            seconds=progress.finished - begun,
+            threads=progress.threads,
+        )
+        return scan_result(
+            survey,
+            [self._outcomes[file.name] for file in files],
+            [results[file.name] for file in files],
+            frame,
+            sha256=settings.sha256,
+        )
+
+
+def scan(
+    target: str | os.PathLike[str], settings: ScanSettings | None = None, *, clock: Clock | None = None
+) -> ScanResult:
+    """Find and hash one checkpoint, and return what is known of it."""
+    return Scanner(os.fspath(target), settings, clock=clock).run()

@@ -1,0 +1,128 @@
+"""What metadata alone says of a checkpoint: its identity, and the table that ranks exchange where identities differ."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..checkpoint.opening import denied, open_regular
+from ..facts.agreement import TableRow
+from ..facts.files import Role, Segmentation, State
+from . import layout
+from .cut import cut
+from .reader import BLOCK, Digests, Moved, read_digests
+from .validity import Wants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..checkpoint.model import Checkpoint, CheckpointFile
+
+#: Listed, and no part of the checkpoint: neither read nor counted.
+APART = frozenset({State.EXTRA, State.IGNORED})
+#: States of files that cannot be opened, or must not be.
+UNOPENED = frozenset({State.MISSING, State.BROKEN_LINK, State.UNREADABLE, State.OUTSIDE}) | APART
+#: States in which a weight file does not tell what it holds.
+_MUTE = frozenset({State.BAD_HEADER, State.BAD_LAYOUT, State.NOT_WEIGHTS}) | UNOPENED
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A checkpoint before any tensor byte is read.
+
+    `header_table` holds what the identity covers: each weight file with the SHA-256 of its raw header (null for opaque
+    files), config and index files with that of their bytes.
+    """
+
+    checkpoint: Checkpoint
+    identity: str | None
+    header_table: tuple[TableRow, ...]
+    #: The file digests of config and index files as they were read for the identity, by name.
+    metadata: dict[str, bytes]
+    #: What kept one of them from being read, by name.
+    errors: dict[str, str]
+
+
+def is_metadata(raw_name: bytes) -> bool:
+    """Whether the identity covers a sidecar: `config.json`, `model_index.json` and indexes, in any folder."""
+    last = raw_name.rsplit(b"/", 1)[-1]
+    return last in {b"config.json", b"model_index.json"} or last.endswith(b".index.json")
+
+
+def take(checkpoint: Checkpoint, advance: Callable[[int], None]) -> Survey:
+    """Read config and index files, and put the identity together; `advance` is called after each block."""
+    read: dict[str, Digests] = {}
+    errors: dict[str, str] = {}
+    counted = [file for file in checkpoint.files if file.state not in APART]
+    weights = [file for file in counted if file.role is Role.WEIGHTS]
+    covered = [file for file in counted if file.role is Role.SIDECAR and is_metadata(file.raw_name)]
+    buffer = memoryview(bytearray(BLOCK))
+    for file in covered:
+        if file.state in UNOPENED:
+            continue
+        try:
+            read[file.name] = _read(file, buffer, advance)
+        except Moved:
+            errors[file.name] = "it changed while it was read"
+        except OSError as error:
+            errors[file.name] = denied(file.path, error)
+    return Survey(
+        checkpoint=checkpoint,
+        identity=_identity(weights, covered, read),
+        header_table=tuple(
+            _row(file, read.get(file.name), unreadable=file.name in errors)
+            for file in sorted(weights + covered, key=lambda file: file.raw_name)
+        ),
+        metadata={name: digests.file for name, digests in read.items()},
+        errors=errors,
+    )
+
+
+def _read(file: CheckpointFile, buffer: memoryview, advance: Callable[[int], None]) -> Digests:
+    descriptor = open_regular(file.path)
+    try:
+        if os.fstat(descriptor).st_size != file.size:
+            raise Moved("size")
+        spans = cut(None, file.size).spans
+        return read_digests(descriptor, file.size, spans, wants=Wants(), buffer=buffer, advance=advance)
+    finally:
+        os.close(descriptor)
+
+
+def _header_sha256(file: CheckpointFile) -> bytes:
+    return hashlib.sha256(file.header.raw if file.header else b"").digest()
+
+
+def _identity(weights: list[CheckpointFile], covered: list[CheckpointFile], read: dict[str, Digests]) -> str | None:
+    """The identity, where every file that it covers has told its metadata."""
+    if any(file.state in _MUTE for file in weights):
+        return None
+    members = []
+    for file in covered:
+        digests = read.get(file.name)
+        if digests is None or digests.sha256 is None:
+            return None
+        members.append(layout.Member(file.raw_name, file.size, digests.sha256))
+    headers = [
+        layout.HeaderFact(file.raw_name, file.size, len(file.header.raw) if file.header else 0, _header_sha256(file))
+        for file in weights
+    ]
+    digest = layout.identity(members, headers)
+    return digest.hex() if digest else None
+
+
+def _row(file: CheckpointFile, read: Digests | None, *, unreadable: bool) -> TableRow:
+    if file.role is Role.WEIGHTS:
+        digest = _header_sha256(file) if file.header else None
+    else:
+        digest = read.sha256 if read else None
+    return TableRow(
+        name=file.name,
+        role=file.role,
+        size=file.size,
+        state=State.UNREADABLE if unreadable else file.state,
+        digest=digest.hex() if digest else None,
+        segmentation=Segmentation.SAFETENSORS if file.header else Segmentation.EXTENTS,
+    )
