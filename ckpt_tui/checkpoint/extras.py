@@ -5,12 +5,13 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING
 
-from ..facts.files import Severity
+from ..facts.files import Severity, State
 from ..facts.scan import NotCompared
 from ..present.safe import escape
 from ..present.units import count
 from .listing import Folder, TooMany, walk
 from .names import Kind, kind_of
+from .opening import look
 from .plan import Component
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def add_extras(root: Path, plan: Plan, include: tuple[str, ...]) -> None:
     """Find the weights that the plan leaves out; take in those that `include` names, list the rest."""
     known = {*plan.weights, *plan.unsettled}
     for folder in plan.folders.values():
-        _note_leftovers(folder, plan)
+        _note_leftovers(root, folder, plan)
         plan.extras += _weights_in(folder, known)
     top = plan.folders[""]
     try:
@@ -53,11 +54,14 @@ def _weights_in(folder: Folder, known: set[str]) -> list[str]:
     return [path for path in paths if path not in known]
 
 
-def _note_leftovers(folder: Folder, plan: Plan) -> None:
+def _note_leftovers(root: Path, folder: Folder, plan: Plan) -> None:
     for name in folder.files:
-        if kind_of(name) is Kind.LEFTOVER:
-            path = escape(folder.path(name))
+        kind, path = kind_of(name), escape(folder.path(name))
+        if kind is Kind.LEFTOVER:
             plan.findings.add("ignored", Severity.NOTE, f"{path}: not weights, by its name", file=path)
+        elif kind is Kind.OTHER and look(root / folder.path(name)).state is State.BROKEN_LINK:
+            message = f"{path}: a link to nothing; not needed to load the weights"
+            plan.findings.add(State.BROKEN_LINK.value, Severity.NOTE, message, file=path)
 
 
 def _include(plan: Plan, globs: tuple[str, ...]) -> None:

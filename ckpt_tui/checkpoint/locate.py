@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..facts.files import Role, Severity, State
 from ..facts.scan import CheckpointKind, CheckpointRef
 from ..present.safe import escape
+from .absent import explain_absent
+from .audit import check_map, note_map, note_shared, note_total
+from .beside import drop_copies, note_extras, note_pointers
+from .claims import Records, Size, check_size
 from .extras import add_extras, not_compared
-from .find import Place, find
-from .findings import Findings
+from .find import find
 from .inspect import Inspected, inspect, unopened
 from .links import judge_links
 from .model import Checkpoint, CheckpointFile
 from .names import Kind, kind_of
 from .opening import Look, look
-from .plan import Plan, plan_folder
+from .plan import plan_file, plan_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .find import Place
+    from .findings import Findings
+    from .plan import Plan
 
 
 def locate(target: str, *, include: tuple[str, ...] = (), hub_cache: str | None = None) -> Checkpoint:
@@ -25,62 +37,61 @@ def locate(target: str, *, include: tuple[str, ...] = (), hub_cache: str | None 
     nothing can be checked, CkptError where it cannot be read at all; all else is a file's state or a finding.
     """
     place = find(target, hub_cache)
-    ref = CheckpointRef(path=escape(str(place.path)), kind=place.kind, repo_id=place.repo_id, revision=place.revision)
-    if place.kind is CheckpointKind.FILE:
-        return _one_file(place, ref)
-    plan = plan_folder(place.path)
-    add_extras(place.path, plan, include)
-    files = _inspect_all(place, plan)
+    one_file = place.kind is CheckpointKind.FILE
+    root = place.path.parent if one_file else place.path
+    plan = plan_file(place.path) if one_file else plan_folder(root)
+    if not one_file:
+        add_extras(root, plan, include)
+    files = _inspect_all(place, root, plan)
+    _audit(root, plan, files)
     return Checkpoint(
-        ref=ref,
-        root=place.path,
+        ref=CheckpointRef(
+            path=escape(str(place.path)), kind=place.kind, repo_id=place.repo_id, revision=place.revision
+        ),
+        root=root,
         files=tuple(sorted(files.values(), key=lambda file: file.raw_name)),
         findings=tuple(plan.findings),
-        not_compared=not_compared(place.path, sorted(plan.extras, key=os.fsencode)),
+        not_compared=not_compared(root, sorted(plan.extras, key=os.fsencode)),
     )
 
 
-def _one_file(place: Place, ref: CheckpointRef) -> Checkpoint:
-    root, name = place.path.parent, place.path.name
-    findings = Findings()
-    file = _take(inspect(root, name, Role.WEIGHTS, look(place.path)), findings)
-    return Checkpoint(ref=ref, root=root, files=(file,), findings=tuple(findings))
-
-
-def _inspect_all(place: Place, plan: Plan) -> dict[str, CheckpointFile]:
-    """Every file of the plan by its name, its state noted."""
-    root = place.path
-    weights = plan.weights
-    roles = dict.fromkeys(plan.sidecars, Role.SIDECAR) | dict.fromkeys(weights, Role.WEIGHTS)
+def _inspect_all(place: Place, root: Path, plan: Plan) -> dict[str, CheckpointFile]:
+    """Every file of the plan by its name, its claims attached and its state noted."""
+    records = Records(root, plan.findings)
+    roles = dict.fromkeys(plan.sidecars, Role.SIDECAR) | dict.fromkeys(plan.weights, Role.WEIGHTS)
     looks = {name: look(root / name) for name in roles}
-    by_number = {name for component in plan.components for name in component.by_number}
-    for name in by_number:
-        looks[name] = Look(State.MISSING, error="missing, by the numbers in the names of the others")
     for name, (state, error) in plan.unusable.items():
         looks[name] = Look(state, looks[name].size, error)
-    judge_links(place, weights, looks, plan.findings)
-    files = {name: _take(inspect(root, name, roles[name], found), plan.findings) for name, found in looks.items()}
+    if place.kind is not CheckpointKind.FILE:
+        judge_links(place, plan.weights, looks, plan.findings)
+    explain_absent(root, plan, looks, records)
+    files: dict[str, CheckpointFile] = {}
+    for name, found in looks.items():
+        claims, size = records.of(name) if found.state is State.GOOD else ((), None)
+        files[name] = _take(inspect(root, name, roles[name], found, claims), plan.findings, size)
     for value, reason in plan.refused.items():
         refused = unopened(root, value, Role.WEIGHTS, Look(State.OUTSIDE, error=reason))
         files[value] = _take(Inspected(refused), plan.findings)
     for name in plan.unsettled:
-        found = inspect(root, name, Role.WEIGHTS, look(root / name))
-        if found.file.state is State.GOOD:
+        unsettled = inspect(root, name, Role.WEIGHTS, look(root / name))
+        if unsettled.file.state is State.GOOD:
             plan.extras.append(name)
         else:
-            files[name] = _take(found, plan.findings)
+            files[name] = _take(unsettled, plan.findings)
     return files
 
 
-def _take(found: Inspected, findings: Findings) -> CheckpointFile:
-    """The file of an inspection, after its findings were noted."""
+def _take(found: Inspected, findings: Findings, recorded: Size | None = None) -> CheckpointFile:
+    """The file of an inspection, after everything that is to be said of it was noted."""
     file = found.file
+    misfit = check_size(file.size, recorded) if recorded and file.state is State.GOOD else None
+    if misfit:
+        file = replace(file, state=misfit[0], error=misfit[1])
+    for problem in found.problems:
+        message = f"{file.name}: {problem.message}"
+        findings.add(file.state.value, Severity.ERROR, message, file=file.name, tensor=problem.tensor)
     if file.state is not State.GOOD and not found.problems:
         findings.state(file.state, file.error or file.state.value, file.name)
-    for problem in found.problems:
-        findings.add(
-            file.state.value, Severity.ERROR, f"{file.name}: {problem.message}", file=file.name, tensor=problem.tensor
-        )
     for warning in found.warnings:
         message = f"{file.name}: {warning.message}"
         findings.add("header", Severity.WARNING, message, file=file.name, tensor=warning.tensor)
@@ -89,3 +100,21 @@ def _take(found: Inspected, findings: Findings) -> CheckpointFile:
         pickled = "" if file.path.suffix.lower() == ".gguf" else "may hold a pickle, which is not opened; "
         findings.add("opaque", Severity.NOTE, f"{file.name}: {pickled}{words}", file=file.name)
     return file
+
+
+def _audit(root: Path, plan: Plan, files: dict[str, CheckpointFile]) -> None:
+    """Hold the files against each other and against what names them."""
+    drop_copies(plan, files)
+    for component in plan.components:
+        if component.index is None:
+            note_shared(component, files, plan.findings)
+            continue
+        found = check_map(component, files)
+        note_map(component, found, plan.findings)
+        note_total(component, files, plan.findings)
+        for path in component.files:
+            others = found.rivals.get(path)
+            if others and files[path].state is State.GOOD:
+                files[path] = replace(files[path], state=State.AMBIGUOUS, error=others)
+    note_extras(root, plan, files)
+    note_pointers(root, plan, files)

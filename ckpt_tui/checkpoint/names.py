@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 SAFETENSORS = ".safetensors"
 INDEX = ".index.json"
@@ -65,33 +68,43 @@ def kind_of(name: str) -> Kind:
     return Kind.LEFTOVER if _LEFTOVER.fullmatch(name) else Kind.OTHER
 
 
-class Numbered(NamedTuple):
-    """A shard's name that counts: `model-00002-of-00005.safetensors`; `total` is None for `out-00002.safetensors`."""
+class Gap(NamedTuple):
+    """Names that the numbers of a set of shards speak of and that are not among them."""
 
-    stem: str
-    number: int
-    total: int | None
-    suffix: str
-    width: int
-
-    def sibling(self, number: int) -> str:
-        """The name of another shard of the same set."""
-        if self.total is None:
-            return f"{self.stem}{number:0{self.width}}{self.suffix}"
-        return f"{self.stem}{number:0{self.width}}-of-{self.total:0{self.width}}{self.suffix}"
+    first: str
+    last: str
+    absent: list[str]
+    #: The names say of how many (`-of-00003`); else numbers are left out, and nobody said that there are more.
+    certain: bool
 
 
-_OF = re.compile(r"(?s)(.*?)(\d{1,5})-of-(\d{1,5})(\.[A-Za-z]+)")
-_OPEN = re.compile(r"(?s)(.*\D)(\d{5})(\.[A-Za-z]+)")
+_OF = re.compile(r"(?s)(.*?)(\d{1,5})(-of-)(\d{1,5}\.[A-Za-z]+)")
+_OPEN = re.compile(r"(?s)(.*\D)(\d{5})()(\.[A-Za-z]+)")
 
 
-def numbered(name: str) -> Numbered | None:
-    """How a shard's name counts, if it does."""
-    match = _OF.fullmatch(name)
-    if match and int(match[2]) <= int(match[3]):
-        return Numbered(match[1], int(match[2]), int(match[3]), match[4], len(match[2]))
-    match = _OPEN.fullmatch(name)
-    return Numbered(match[1], int(match[2]), None, match[3], len(match[2])) if match else None
+def gaps(names: Iterable[str]) -> Iterator[Gap]:
+    """What the numbering in these names, sorted and of one folder, says is not there."""
+    sets: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
+    widths: dict[tuple[str, str, str], int] = {}
+    for name in names:
+        match = _OF.fullmatch(name) or _OPEN.fullmatch(name)
+        if match:
+            stem, number, of, rest = match.groups()
+            sets.setdefault((stem, of, rest), []).append((int(number), name))
+            widths[stem, of, rest] = len(number)
+    for key, members in sets.items():
+        stem, of, rest = key
+        have = {number for number, _ in members}
+        start = min(have) if not of else 0 if 0 in have else 1
+        end = max(have) if not of else start + int(rest.partition(".")[0])
+        absent = [f"{stem}{number:0{widths[key]}}{of}{rest}" for number in range(start, end) if number not in have]
+        if absent:
+            yield Gap(members[0][1], members[-1][1], absent, bool(of))
+
+
+def is_whole_set(names: list[str]) -> bool:
+    """Whether the numbering of these names leaves nothing out."""
+    return bool(names) and not list(gaps(names))
 
 
 _COPY = re.compile(r"(?s)(.+?)(?: ?\(\d{1,3}\)| - Copy(?: \(\d{1,3}\))?| copy(?: \d{1,3})?)(\.[A-Za-z]+)")

@@ -12,7 +12,7 @@ from ..present.units import count
 from .findings import Findings, some
 from .index import LIMIT, BadIndex, parse_index, resolve
 from .listing import Folder, list_folder
-from .names import INDEX, OPAQUE, SAFETENSORS, Kind, kind_of, numbered
+from .names import INDEX, OPAQUE, SAFETENSORS, Kind, gaps, kind_of
 from .opening import denied, look, read_file
 from .sniff import HEAD, pointer
 
@@ -57,6 +57,11 @@ class Plan:
     def weights(self) -> list[str]:
         """Every weight file of every component, once each."""
         return list(dict.fromkeys(name for component in self.components for name in component.files))
+
+
+def plan_file(path: Path) -> Plan:
+    """A single file that was named: all there is."""
+    return Plan(Findings(), [Component(None, [path.name])])
 
 
 def plan_folder(root: Path) -> Plan:
@@ -200,34 +205,14 @@ def _listing(folder: Folder, names: list[str], plan: Plan) -> Component:
     message = f"no index: {count(len(names), 'weight file')} taken from a listing of {where}"
     plan.findings.add("no-index", Severity.NOTE, message)
     component = Component(None, [folder.path(name) for name in names])
-    sets: dict[tuple[str, int | None, str], list[str]] = {}
-    for name in names:
-        shard = numbered(name)
-        if shard is not None:
-            sets.setdefault((shard.stem, shard.total, shard.suffix), []).append(name)
-    for members in sets.values():
-        absent = _absent(members)
-        first = numbered(members[0])
-        if first is None or not absent:
+    for gap in gaps(names):
+        if gap.certain:
+            component.by_number += [folder.path(name) for name in gap.absent]
             continue
-        if first.total is not None:
-            component.by_number += [folder.path(name) for name in absent]
-            continue
-        numbers = f"{escape(members[0])} to {escape(members[-1])}"
-        message = f"no {some(absent)} among {numbers}; the numbering alone says so"
-        plan.findings.add("numbering-gap", Severity.WARNING, message, file=escape(folder.path(absent[0])))
+        message = f"no {some(gap.absent)} among {escape(gap.first)} to {escape(gap.last)}; the numbering alone says so"
+        plan.findings.add("numbering-gap", Severity.WARNING, message, file=escape(folder.path(gap.absent[0])))
     component.files = sorted([*component.files, *component.by_number])
     return component
-
-
-def _absent(members: list[str]) -> list[str]:
-    """The names that the numbers of these shards of one set speak of and that are not among them."""
-    shards = [shard for shard in map(numbered, members) if shard is not None]
-    have = {shard.number for shard in shards}
-    total = shards[0].total
-    start = 0 if 0 in have else 1
-    wanted = range(min(have), max(have)) if total is None else range(start, start + total)
-    return [shards[0].sibling(number) for number in wanted if number not in have]
 
 
 def _nothing_here(root: Path, top: Folder) -> str:
