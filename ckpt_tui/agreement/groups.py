@@ -90,7 +90,7 @@ def partition(fingerprints: Iterable[Fingerprint], stage: Stage) -> Partition:
         (Members(tuple(group), key[0] is True, classes.get(group[0].rank)) for key, group in members.items()),
         key=lambda group: group.first.rank,
     )
-    comparable = [one for one in everyone if one.rank in loose and one.error is None and one.layout == layout]
+    comparable = [one for one in everyone if one.rank in loose and one.layout == layout and _tells(one)]
     return Partition(tuple(groups), loose, tuple(comparable))
 
 
@@ -108,7 +108,7 @@ def groups_of(fingerprints: Sequence[Fingerprint], stage: Stage) -> tuple[tuple[
             keys[group.first.identity, group.first.partial if group.first.identity is None else None] += group.ranks
         return tuple(sorted(tuple(sorted(ranks)) for ranks in keys.values()))
     classes = [group.ranks for group in found.groups]
-    classes += [(one.rank,) for one in found.comparable if one.partial is not None]
+    classes += [(one.rank,) for one in found.comparable if one.error is None and one.partial is not None]
     return tuple(sorted(classes))
 
 
@@ -149,7 +149,7 @@ def _both_known_and_differ(one: str | None, other: str | None) -> bool:
 
 def _layout(fingerprints: Sequence[Fingerprint]) -> int:
     """The digests' layout that most ranks speak; of equal numbers the newest."""
-    counts = Counter(one.layout for one in fingerprints if one.error is None)
+    counts = Counter(one.layout for one in fingerprints if _tells(one))
     return max(counts, key=lambda layout: (counts[layout], layout), default=0)
 
 
@@ -164,6 +164,11 @@ def _reason(one: Fingerprint, layout: int, stage: Stage) -> str | None:
     if _known(one, stage) or (one.broken and one.partial is not None):
         return None
     return "its identity is not known" if one.identity is None else "its content is not known"
+
+
+def _tells(one: Fingerprint) -> bool:
+    """Whether a rank says anything of its checkpoint beside an error."""
+    return one.error is None or one.identity is not None
 
 
 def _known(one: Fingerprint, stage: Stage) -> bool:

@@ -33,7 +33,8 @@ class Side:
     def complete(self) -> bool:
         """Whether a file that the table does not name is known not to be there: nothing hid the names."""
         indexes = (row for name, row in self.table.items() if name.endswith(".index.json"))
-        return not self.member.undecided and all(row.state in _READ for row in indexes)
+        known = self.member.error is None and not self.member.undecided
+        return known and all(row.state in _READ for row in indexes)
 
 
 @dataclass(frozen=True, slots=True)

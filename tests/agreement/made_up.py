@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ckpt_tui.agreement import Testimony, content_table, fingerprint, judge
+from ckpt_tui.agreement import Testimony as Said
+from ckpt_tui.agreement import content_table, fingerprint, judge
 from ckpt_tui.facts.agreement import Agreement, Fingerprint, Stage
 from ckpt_tui.facts.files import (
     Claim,
@@ -206,11 +207,11 @@ def _sidecar_file(name: str, word: str, model: Model, *, fast: bool) -> FileResu
     )
 
 
-def testimony(model: Model, rank: int, *, copy: str | None = None, tables: bool = True, **scan: Any) -> Testimony:
+def witness(model: Model, rank: int, *, copy: str | None = None, tables: bool = True, **scan: Any) -> Said:
     """A rank that holds the model; its copy is its own unless `copy` names one."""
     result = scan_of(model, copy=copy if copy is not None else f"copy {rank}", **scan)
     shown = {name: s.segments() for name, s in model.shards.items() if s.readable and s.cut is Segmentation.SAFETENSORS}
-    return Testimony(
+    return Said(
         fingerprint=fingerprint(result, rank),
         table=content_table(result) if tables else None,
         segments=shown if tables else {},
@@ -227,14 +228,14 @@ def agreement_of(
 ) -> Agreement:
     """The agreement of ranks 0, 1 ... that hold these models."""
     heard = [
-        testimony(model, rank, copy=None if copies is None else copies[rank], tables=tables)
+        witness(model, rank, copy=None if copies is None else copies[rank], tables=tables)
         for rank, model in enumerate(models)
     ]
     return judge_all(heard, stage=stage, absent=absent)
 
 
 def judge_all(
-    heard: Sequence[Testimony], *, stage: Stage = Stage.CONTENT, absent: Mapping[int, str] | None = None
+    heard: Sequence[Said], *, stage: Stage = Stage.CONTENT, absent: Mapping[int, str] | None = None
 ) -> Agreement:
     """Judge with the world's size made of those who are here and those who are not."""
     size = len(heard) + len(absent or {})
@@ -243,4 +244,4 @@ def judge_all(
 
 def fingerprints_of(models: Sequence[Model]) -> list[Fingerprint]:
     """The fingerprints alone."""
-    return [testimony(model, rank).fingerprint for rank, model in enumerate(models)]
+    return [witness(model, rank).fingerprint for rank, model in enumerate(models)]
