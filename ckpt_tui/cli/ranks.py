@@ -1,0 +1,135 @@
+"""`ckpt-tui ranks`: one rank of a session."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..facts.outcome import CkptError, Exit, agreement_code
+from ..facts.settings import RankSettings
+from ..present.safe import error_text, escape
+from .options import Age, format_option, scan_options, scan_settings
+from .stdout import PrivateStdout
+
+if TYPE_CHECKING:
+    from ..facts.agreement import Agreement
+    from ..ranks import Session
+
+
+@click.command()
+@click.argument("path")
+@click.option("--master", metavar="HOST:PORT", help="Where rank 0 listens.  [default: as torchrun or MASTER_ADDR say]")
+@click.option("--world-size", type=click.IntRange(min=1), help="How many ranks there are.  [default: WORLD_SIZE]")
+@click.option("--rank", type=click.IntRange(min=0), help="Which of them this is.  [default: RANK]")
+@click.option("--join-timeout", type=Age(), default=300.0, show_default="300s", help="How long to wait for the others.")
+@click.option(
+    "--rank-timeout",
+    type=Age(),
+    default=60.0,
+    show_default="60s",
+    help="How long a rank may be silent before it is lost.",
+)
+@click.option("--keep-going", is_flag=True, help="Read every byte also where the headers differ.")
+@click.option(
+    "--result",
+    type=click.Path(dir_okay=False, writable=True),
+    help="The lowest surviving rank writes the agreement's JSON to this file.",
+)
+@scan_options
+@format_option()
+def command(
+    *,
+    path: str,
+    master: str | None,
+    world_size: int | None,
+    rank: int | None,
+    join_timeout: float,
+    rank_timeout: float,
+    keep_going: bool,
+    result: str | None,
+    format_: str,
+    **scan: Any,
+) -> int:
+    """Be one rank of a session: does every rank hold the same checkpoint, byte for byte?
+
+    Under torchrun no option is needed:  torchrun --nproc-per-node 3 --no-python ckpt-tui ranks PATH.
+    Without it give every rank --master, --world-size and --rank; rank 0 listens there.
+    All ranks print the same agreement and leave with the same code.
+    """
+    # torch warns on fd 2 of every connection that is slow; what matters is said by us.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    from ..ranks import Flags, Session, find_place
+
+    place = find_place(Flags(master=master, world_size=world_size, rank=rank))
+    settings = RankSettings(
+        scan=scan_settings(**scan), join_timeout=join_timeout, rank_timeout=rank_timeout, keep_going=keep_going
+    )
+    session = Session(path, place, settings, note=lambda line: _say(f"rank {place.rank}: {line}"))
+    stdout = PrivateStdout()
+    _leave_on_signals(session)
+    # Gloo may abort a process that takes the usual way out after a peer was lost: the code is ours to say.
+    os._exit(_take_part(session, place.rank, stdout, format_, result))
+
+
+def _take_part(session: Session, rank: int, stdout: PrivateStdout, format_: str, result: str | None) -> int:
+    try:
+        agreement = session.run()
+        _write(agreement, rank, stdout, format_, result)
+        session.part()
+    except CkptError as error:
+        _say(f"ckpt-tui: {error}")
+        return error.code
+    except Exception as error:  # noqa: BLE001 - whatever it is, the others must not wait for this rank
+        _say(f"ckpt-tui: this should not have happened: {type(error).__name__}: {error_text(error)}")
+        return Exit.UNDECIDED
+    return agreement_code(agreement)
+
+
+def _write(agreement: Agreement, rank: int, stdout: PrivateStdout, format_: str, result: str | None) -> None:
+    from ..report import json, text
+
+    first = min((report.rank for report in agreement.ranks), default=rank)
+    encoded = json.encode(agreement)
+    if result is not None and rank == first:
+        try:
+            _put(Path(result), encoded)
+        except OSError as error:
+            _say(f"ckpt-tui: {escape(result)}: the result could not be written: {error_text(error)}")
+    if format_ in {"json", "jsonl"}:
+        stdout.write(encoded)
+    elif format_ == "human":
+        import time
+
+        whole = text.agreement_text(agreement, time.time())
+        stdout.write(whole.encode() if rank == first else f"rank {rank}: {agreement.summary}\n".encode())
+
+
+def _put(path: Path, data: bytes) -> None:
+    """The whole file or none of it."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _leave_on_signals(session: Session) -> None:
+    """Ctrl+C and a launcher's SIGTERM end the session; after the verdict nothing does. A second Ctrl+C is final."""
+
+    def leave(number: int, _frame: object) -> None:
+        if number == signal.SIGINT and session.cancelled:
+            os._exit(Exit.INTERRUPTED)
+        session.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

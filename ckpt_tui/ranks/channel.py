@@ -1,0 +1,179 @@
+"""What a session's ranks arrange among themselves through the store: arrivals, the commit, and the parting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..facts.outcome import CkptError
+from .gather import GatherBroken, StoreGather
+from .gloo import GlooGather
+from .messages import BadMessage, Break, decode, encode
+from .store import NobodyThere, StoreLost, connect
+from .telemetry import COMMITTED, OPEN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..facts.clock import Clock
+    from .environment import Place
+    from .gather import Gather
+    from .joining import Joined
+
+#: Above so many ranks a full mesh of connections stops being sensible, and all goes through the store.
+MAX_GLOO_RANKS = 256
+#: Seconds that Gloo may take to form, and more for every rank.
+_FORM, _FORM_PER_RANK = 15.0, 0.25
+_LOOK_FIRST, _LOOK_LAST = 0.005, 0.1
+
+
+class Broken(Exception):
+    """The session cannot go on as it was: a rank is lost, or the exchange failed."""
+
+    def __init__(self, why: Break) -> None:
+        super().__init__(why.reason)
+        self.why = why
+
+
+class Channel:
+    """One session's keys in the store, all of them behind its nonce."""
+
+    def __init__(self, joined: Joined, *, clock: Clock, watch: Callable[[], None]) -> None:
+        self._joined = joined
+        self._clock = clock
+        self._watch = watch
+        self._store = joined.store
+        self._size = len(joined.meeting.members)
+        self._arrivals = 0
+        self.base = f"{joined.scope}/session/{joined.meeting.nonce}"
+        self.break_key = f"{self.base}/break"
+        self._store.decide(self.break_key, b"", OPEN)
+        joined.telemetry.guard(self.break_key)
+
+    def form(self, place: Place, note: Callable[[str], None]) -> Gather:
+        """Gloo among all ranks, or the store where Gloo does not form: the same for all of them."""
+        unfit = self._unfit()
+        if unfit is not None:
+            if place.rank == 0:
+                note(unfit)
+            return self.through_store("exchange", range(self._size), seconds=_FORM)
+        gather: GlooGather | None = None
+        try:
+            gather = self._gloo(place)
+        except (GatherBroken, NobodyThere) as error:
+            note(f"{error}; the ranks compare through the store instead")
+        self._store.add(f"{self.base}/gloo-failed", int(gather is None))
+        self.arrive()
+        failures = self._store.add(f"{self.base}/gloo-failed", 0)
+        if gather is not None and not failures:
+            return gather
+        return self.through_store("exchange", range(self._size), seconds=_FORM)
+
+    def _unfit(self) -> str | None:
+        """Why Gloo is not even tried, in words; None if it may be."""
+        members = self._joined.meeting.members.values()
+        if self._size > MAX_GLOO_RANKS:
+            return f"{self._size} ranks: they compare through the store"
+        if len({hello.space or hello.host for hello in members}) > 1:
+            for hello in members:
+                if hello.address.startswith("127.") or hello.address == "::1":
+                    return (
+                        f"rank {hello.rank} ({hello.host}) reaches the store through {hello.address}, where Gloo on "
+                        "other hosts cannot reach it: the ranks compare through the store instead; "
+                        "GLOO_SOCKET_IFNAME names the interface to use"
+                    )
+        return None
+
+    def _gloo(self, place: Place) -> GlooGather:
+        joined = self._joined
+        seconds = _FORM + self._size * _FORM_PER_RANK
+        own = connect(joined.torch, joined.address, seconds=seconds, patience=seconds, watch=self._watch)
+        return GlooGather.form(
+            joined.torch,
+            own,
+            address=joined.me.address,
+            interfaces=place.interfaces,
+            rank=place.rank,
+            size=self._size,
+            nonce=joined.meeting.nonce,
+            seconds=seconds,
+            watch=self._watch,
+        )
+
+    def through_store(self, name: str, ranks: range | list[int], *, seconds: float) -> StoreGather:
+        """An exchange through the store; `name` keeps its keys apart from any other exchange's."""
+        telemetry = self._joined.telemetry
+        return StoreGather(
+            self._store,
+            base=f"{self.base}/{name}",
+            rank=self._joined.me.rank,
+            ranks=ranks,
+            seconds=seconds,
+            clock=self._clock,
+            watch=self._watch,
+            gone=lambda: telemetry.gone,
+        )
+
+    def arrive(self) -> None:
+        """Wait until every rank has come to the same point. The watch ends it when one is lost."""
+        self._arrivals += 1
+        key = f"{self.base}/arrived/{self._arrivals}"
+        here = self._store.add(key, 1)
+        look = _LOOK_FIRST
+        while here < self._size:
+            self._watch()
+            self._clock.sleep(look)
+            look = min(look * 1.5, _LOOK_LAST)
+            here = self._store.add(key, 0)
+        self._watch()
+
+    def commit(self, digest: str) -> None:
+        """Make the verdict stand: once every rank has come to it, and unless a rank was lost before.
+
+        Without this the last message's loss would leave some ranks with a verdict and others without.
+        """
+        mine = self._store.add(f"{self.base}/verdict/{digest}", 1)
+        if self._store.add(f"{self.base}/verdict/all", 1) == self._size:
+            mine = self._store.add(f"{self.base}/verdict/{digest}", 0)
+            outcome = COMMITTED if mine == self._size else encode(Break(reason="the ranks came to different verdicts"))
+            self._take(self._store.decide(self.break_key, OPEN, outcome))
+            return
+        look = _LOOK_FIRST
+        while not self._take(self._store.get([self.break_key])[0]):
+            self._watch()
+            self._clock.sleep(look)
+            look = min(look * 1.5, _LOOK_LAST)
+
+    def declare(self, reason: str) -> None:
+        """Break the session off for all; raises Broken with what was declared first."""
+        self._take(self._store.decide(self.break_key, OPEN, encode(Break(reason=reason))))
+        raise CkptError(f"the verdict stands, and yet: {reason}")
+
+    def _take(self, raw: bytes) -> bool:
+        if raw == OPEN:
+            return False
+        if raw == COMMITTED:
+            return True
+        try:
+            raise Broken(decode(raw, Break))
+        except BadMessage as error:
+            raise Broken(Break(reason=f"the session was broken off with {error}")) from None
+
+    def part(self, company: int, seconds: float) -> None:
+        """Wait until `company` ranks, this one among them, have written their results, if the store still knows."""
+        end = self._clock.monotonic() + seconds
+        key = f"{self.base}/done"
+        try:
+            done = self._store.add(key, 1)
+            look = _LOOK_FIRST
+            while done < company and self._clock.monotonic() < end:
+                self._clock.sleep(look)
+                look = min(look * 1.5, _LOOK_LAST)
+                done = self._store.add(key, 0)
+        except StoreLost:
+            return
+
+    def linger(self, company: int, seconds: float) -> None:
+        """The store goes with this process, which leaves early: let the others end their session first."""
+        end = self._clock.monotonic() + seconds
+        while self._clock.monotonic() < end and self._store.add(f"{self.base}/done", 0) < company:
+            self._clock.sleep(_LOOK_LAST)

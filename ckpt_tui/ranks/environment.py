@@ -1,0 +1,140 @@
+"""Which rank this process is and how it reaches the others: flags before torchrun before a complete RANK set.
+
+Together with `cli/` the only place that reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..facts.outcome import UsageError
+from ..present.safe import escape
+from .address import Address, checked, parse_address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_ADVICE = (
+    "start it with torchrun --no-python, or give every rank --master HOST:PORT --world-size N --rank R, "
+    "or set MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One rank's place among all. Rank 0 serves the store at `store`, unless the launcher's agent does."""
+
+    rank: int
+    world_size: int
+    store: Address
+    agent_store: bool = False
+    #: Tells this attempt from others that use the same store.
+    scope: str = ""
+    local_rank: int | None = None
+    #: The network interfaces that Gloo is to use (GLOO_SOCKET_IFNAME); none: the one that leads to the store.
+    interfaces: tuple[str, ...] = ()
+
+    @property
+    def hosts_store(self) -> bool:
+        """Whether this process serves the store."""
+        return self.rank == 0 and not self.agent_store
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What the command line said of the place."""
+
+    master: str | None = None
+    world_size: int | None = None
+    rank: int | None = None
+
+
+def from_flags(flags: Flags, env: Mapping[str, str]) -> Place | None:
+    """Flags, each of them before its variable. Rank 0 serves the store."""
+    if flags.master is None and flags.world_size is None and flags.rank is None:
+        return None
+    world_size = flags.world_size if flags.world_size is not None else _number(env, "WORLD_SIZE")
+    rank = flags.rank if flags.rank is not None else _number(env, "RANK")
+    if world_size is None:
+        raise UsageError("how many ranks are there? Give --world-size")
+    if rank is None:
+        raise UsageError("which rank is this? Give --rank")
+    if flags.master is not None:
+        store = parse_address(flags.master, given_by="--master")
+    elif (found := _master(env)) is not None:
+        store = found
+    elif world_size == 1:
+        store = Address("127.0.0.1", 0)
+    else:
+        raise UsageError("where is rank 0? Give --master HOST:PORT")
+    return _checked(Place(rank, world_size, store))
+
+
+def from_torchrun(_flags: Flags, env: Mapping[str, str]) -> Place | None:
+    """torchrun: its agent serves the store and we bind nothing, unless it says that it does not.
+
+    The store outlives a restart, so the attempt is part of the scope.
+    """
+    if "TORCHELASTIC_RUN_ID" not in env:
+        return None
+    place = from_rank_set(_flags, env)
+    if place is None:
+        raise UsageError(
+            "torchrun's environment is not complete: MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK are needed"
+        )
+    return replace(
+        place,
+        agent_store=env.get("TORCHELASTIC_USE_AGENT_STORE") == "True",
+        scope=f"{env['TORCHELASTIC_RUN_ID']}/{env.get('TORCHELASTIC_RESTART_COUNT', '0')}",
+    )
+
+
+def from_rank_set(_flags: Flags, env: Mapping[str, str]) -> Place | None:
+    """MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, all of them. Rank 0 serves the store."""
+    rank, world_size, store = _number(env, "RANK"), _number(env, "WORLD_SIZE"), _master(env)
+    if rank is None or world_size is None or store is None:
+        return None
+    return _checked(Place(rank, world_size, store, local_rank=_number(env, "LOCAL_RANK")))
+
+
+#: In the order in which they are asked; srun's step and mpirun come behind these.
+LAUNCHERS: tuple[Callable[[Flags, Mapping[str, str]], Place | None], ...] = (from_flags, from_torchrun, from_rank_set)
+
+
+def find_place(flags: Flags, env: Mapping[str, str] | None = None) -> Place:
+    """The place that the first launcher knows; UsageError with advice where none does."""
+    known = os.environ if env is None else env
+    for launcher in LAUNCHERS:
+        place = launcher(flags, known)
+        if place is not None:
+            named = known.get("GLOO_SOCKET_IFNAME", "").split(",")
+            return replace(place, interfaces=tuple(filter(None, map(str.strip, named))))
+    raise UsageError(f"which rank is this, and of how many? {_ADVICE}")
+
+
+def _checked(place: Place) -> Place:
+    if place.world_size < 1:
+        raise UsageError(f"a world size of {place.world_size}: at least one rank is needed")
+    if not 0 <= place.rank < place.world_size:
+        raise UsageError(
+            f"rank {place.rank} of a world size of {place.world_size}: ranks go from 0 to {place.world_size - 1}"
+        )
+    return place
+
+
+def _master(env: Mapping[str, str]) -> Address | None:
+    host, port = env.get("MASTER_ADDR"), _number(env, "MASTER_PORT")
+    if not host or port is None:
+        return None
+    return checked(host, port, given_by="MASTER_PORT")
+
+
+def _number(env: Mapping[str, str], name: str) -> int | None:
+    text = env.get(name)
+    if not text:
+        return None
+    if not text.isdecimal():
+        raise UsageError(f"{name}={escape(text)!r} is no whole number")
+    return int(text)

@@ -1,0 +1,149 @@
+"""The comparison: what is asked of whom, step by step, until the verdict. It knows nothing of how messages travel.
+
+When all agree, one fixed-size vote and one fingerprint go around. Tables travel only where fingerprints differ, and
+only from one representative of each group.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, TypeVar
+
+from ..agreement import Testimony, failed, files_to_descend, groups_of, judge
+from ..facts.agreement import Agreement, Fingerprint, Stage
+from .calls import nothing
+from .messages import Answer, BadMessage, Files, Step, Tables, decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..facts.agreement import TableRow
+    from ..facts.base import Fact
+    from ..facts.clock import Clock
+    from ..facts.files import Segment
+    from .gather import Gather
+    from .messages import Hello
+    from .witness import Witness
+
+T = TypeVar("T", bound="Fact")
+
+
+class Exchange:
+    """One rank's part in the comparison over a gather. Its outcome is the same on every rank, to the byte."""
+
+    def __init__(
+        self,
+        gather: Gather,
+        *,
+        members: Mapping[int, Hello],
+        world_size: int,
+        absent: Mapping[int, str],
+        clock: Clock,
+        arrive: Callable[[], None] = nothing,
+    ) -> None:
+        """`arrive` returns once every rank has come to the same point: no collective is entered with a lost rank."""
+        self._gather = gather
+        self._arrive = arrive
+        self._members = members
+        self._world_size = world_size
+        self._absent = dict(absent)
+        self._clock = clock
+        self._sent: Counter[int] = Counter()
+        self._at = 0.0
+
+    def same_identity(self, witness: Witness) -> bool:
+        """Whether all ranks have the same metadata, by one vote of a fixed size."""
+        votes = self._send(Step.VOTE, witness.vote())
+        return len(votes) == self._world_size and len(set(votes.values())) == 1 and b"" not in votes.values()
+
+    def identity(self, witness: Witness) -> Agreement:
+        """The verdict over metadata alone."""
+        fingerprints = self._fingerprints(Step.IDENTITY, witness.fingerprint(Stage.IDENTITY))
+        tables = self._tables(Step.HEADERS, Stage.IDENTITY, fingerprints, witness)
+        return self._judge(Stage.IDENTITY, fingerprints, tables)
+
+    def content(self, witness: Witness) -> Agreement:
+        """The verdict over every byte; over metadata alone where no rank knows its content."""
+        fingerprints = self._fingerprints(Step.CONTENT, witness.fingerprint(Stage.CONTENT))
+        if all(one.content is None and one.error is not None for one in fingerprints.values()):
+            tables = self._tables(Step.HEADERS, Stage.IDENTITY, fingerprints, witness)
+            return self._judge(Stage.IDENTITY, fingerprints, tables)
+        tables = self._tables(Step.FILES, Stage.CONTENT, fingerprints, witness)
+        segments: dict[int, dict[str, tuple[Segment, ...]]] = {}
+        names = files_to_descend(tables)
+        if names:
+            told = self._ask(Step.SEGMENTS, Tables, witness.tables(names) if witness.rank in tables else b"")
+            segments = {rank: {one.file: one.segments for one in them.tables} for rank, them in told.items()}
+        return self._judge(Stage.CONTENT, fingerprints, tables, segments)
+
+    def _judge(
+        self,
+        stage: Stage,
+        fingerprints: Mapping[int, Fingerprint],
+        tables: Mapping[int, tuple[TableRow, ...]],
+        segments: Mapping[int, Mapping[str, tuple[Segment, ...]]] | None = None,
+    ) -> Agreement:
+        testimonies = [
+            Testimony(
+                fingerprint=one,
+                table=tables.get(rank),
+                segments=(segments or {}).get(rank, {}),
+                bytes_sent=self._sent[rank],
+            )
+            for rank, one in sorted(fingerprints.items())
+        ]
+        return judge(
+            testimonies,
+            world_size=self._world_size,
+            stage=stage,
+            absent=self._absent,
+            created=self._at,
+            tool=testimonies[0].fingerprint.tool if testimonies else "",
+        )
+
+    def _fingerprints(self, step: Step, own: Fingerprint) -> dict[int, Fingerprint]:
+        """Every rank's fingerprint; of one whose message cannot be read, that."""
+        fingerprints = {}
+        for rank, raw in self._send(step, encode(Answer(fingerprint=own, at=self._clock.time()))).items():
+            try:
+                answer = decode(raw, Answer)
+            except BadMessage as error:
+                fingerprints[rank] = self._refused(rank, str(error))
+                continue
+            told = answer.fingerprint
+            fingerprints[rank] = told if told.rank == rank else self._refused(rank, f"it speaks for rank {told.rank}")
+            self._at = max(self._at, answer.at)
+        return fingerprints
+
+    def _refused(self, rank: int, why: str) -> Fingerprint:
+        return failed(rank, self._members[rank].host, "", f"its message cannot be read: {why}")
+
+    def _tables(
+        self, step: Step, stage: Stage, fingerprints: Mapping[int, Fingerprint], witness: Witness
+    ) -> dict[int, tuple[TableRow, ...]]:
+        """The file tables of one representative of each group, where there is more than one group."""
+        groups = groups_of(list(fingerprints.values()), stage)
+        if len(groups) < 2:
+            return {}
+        mine = witness.rank in {group[0] for group in groups}
+        told = self._ask(step, Files, encode(Files(rows=witness.table(stage))) if mine else b"")
+        return {rank: files.rows for rank, files in told.items()}
+
+    def _ask(self, step: Step, kind: type[T], payload: bytes) -> dict[int, T]:
+        """What those ranks told that told anything which can be read."""
+        told: dict[int, T] = {}
+        for rank, raw in self._send(step, payload).items():
+            if raw:
+                try:
+                    told[rank] = decode(raw, kind)
+                except BadMessage:
+                    continue
+        return told
+
+    def _send(self, step: Step, payload: bytes) -> dict[int, bytes]:
+        self._arrive()
+        gathered = self._gather.gather(step, payload)
+        for rank, raw in gathered.items():
+            self._sent[rank] += len(raw)
+        self._absent |= self._gather.absent
+        return gathered

@@ -1,0 +1,160 @@
+"""What ranks say to each other: typed, versioned, of bounded length, and never a pickle.
+
+Text from a peer must be what `present.safe` could have made, or the whole message is refused.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..facts.agreement import Fingerprint, SegmentTable, TableRow
+from ..facts.base import Fact
+from ..facts.status import RankStatus
+from ..present.safe import is_safe
+
+#: Rises whenever a message below changes in a way that an older reader would get wrong.
+PROTOCOL = 1
+#: No message may be longer than this.
+MAX_BYTES = 64 << 20
+
+T = TypeVar("T")
+
+
+class BadMessage(Exception):
+    """A message that cannot be what this version of ours would send."""
+
+
+class Hello(Fact, frozen=True, kw_only=True):
+    """What a rank says when it comes. Fields may be added; those here must stay readable to every later version."""
+
+    protocol: int
+    layout: int
+    tool: str
+    rank: int
+    world_size: int
+    host: str
+    pid: int
+    #: Random, in hex: its part of the session's nonce, and the name of its own keys.
+    token: str
+    #: `processes.process_space()` and `processes.start_time()` of the rank.
+    space: str = ""
+    started: int = 0
+    #: The address from which it reaches the store: where its Gloo will listen.
+    address: str = ""
+    #: Settings that change the course of a session, and so must be equal on all ranks.
+    course: tuple[str, ...] = ()
+
+
+class Opening(Fact, frozen=True, kw_only=True):
+    """How a meeting ended, decided once for all: a usage error, or a start without the ranks that had not come."""
+
+    usage: str | None = None
+    nonce: str = ""
+    absent: dict[int, str] = msgspec.field(default_factory=dict)
+
+
+class Pulse(Fact, frozen=True, kw_only=True):
+    """One rank's heartbeat. `left`: why it is leaving, before there is a verdict."""
+
+    status: RankStatus
+    left: str | None = None
+
+
+class Break(Fact, frozen=True, kw_only=True):
+    """Why a session cannot go on as it was, decided once for all: the ranks that are lost, each with what is known."""
+
+    absent: dict[int, str] = msgspec.field(default_factory=dict)
+    reason: str = ""
+
+
+class Present(Fact, frozen=True, kw_only=True):
+    """Whose messages of one step count, decided once for all; of the others, what is known."""
+
+    ranks: tuple[int, ...]
+    absent: dict[int, str] = msgspec.field(default_factory=dict)
+
+
+class Answer(Fact, frozen=True, kw_only=True):
+    """A rank's fingerprint, and when it was given."""
+
+    fingerprint: Fingerprint
+    at: float
+
+
+class Files(Fact, frozen=True, kw_only=True):
+    """A rank's file table."""
+
+    rows: tuple[TableRow, ...]
+
+
+class Tables(Fact, frozen=True, kw_only=True):
+    """The segment tables of those files of a rank that differ from another's."""
+
+    tables: tuple[SegmentTable, ...]
+
+
+class Step(IntEnum):
+    """The exchanges of a session, in the order in which they may come."""
+
+    VOTE = 1
+    IDENTITY = 2
+    HEADERS = 3
+    CONTENT = 4
+    FILES = 5
+    SEGMENTS = 6
+
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(message: Fact) -> bytes:
+    """The message as bytes."""
+    return _encoder.encode(message)
+
+
+def decode(raw: bytes, kind: type[T]) -> T:
+    """The message in the bytes; BadMessage if it is too long, of another shape, or holds text that may not be shown."""
+    if len(raw) > MAX_BYTES:
+        raise BadMessage(f"{len(raw)} bytes long")
+    try:
+        message = msgspec.msgpack.decode(raw, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadMessage(type(error).__name__) from error
+    if not _is_shown(msgspec.to_builtins(message)):
+        raise BadMessage("text that may not be shown")
+    return message
+
+
+def _is_shown(value: Any) -> bool:
+    """Whether all text in the value is safe to show. A loop: a peer chooses how deep and long it is."""
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, str):
+            if not is_safe(item):
+                return False
+        elif isinstance(item, dict):
+            rest.extend(item.keys())
+            rest.extend(item.values())
+        elif isinstance(item, list | tuple):
+            rest.extend(item)
+    return True
+
+
+def encode_line(hello: Hello) -> bytes:
+    """A hello as one line of JSON, which any version can read."""
+    return msgspec.json.encode(hello) + b"\n"
+
+
+def decode_line(line: bytes) -> Hello:
+    """The hello in a line; BadMessage where it is none."""
+    try:
+        hello = msgspec.json.decode(line, type=Hello)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadMessage(type(error).__name__) from error
+    if not _is_shown(msgspec.to_builtins(hello)):
+        raise BadMessage("text that may not be shown")
+    return hello

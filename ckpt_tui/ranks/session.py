@@ -1,0 +1,334 @@
+"""One rank's session: meet, compare identities, hash, compare contents, and end alike on every rank."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from .. import agreement as judging
+from ..digest import Scanner
+from ..digest.host import host_name
+from ..facts.agreement import Stage
+from ..facts.clock import Clock, SystemClock
+from ..facts.outcome import Interrupted, UsageError
+from ..facts.status import Phase, RankStatus
+from ..present.safe import error_text, escape
+from .calls import LOOK, Caller
+from .channel import Broken, Channel
+from .exchange import Exchange
+from .gather import GatherBroken
+from .joining import TOOL, Joined, Joining
+from .messages import Break
+from .status import StatusMaker
+from .store import NobodyThere, StoreLost
+from .witness import Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..digest import Survey
+    from ..facts.agreement import Agreement
+    from ..facts.scan import ScanResult
+    from ..facts.settings import RankSettings
+    from .environment import Place
+    from .messages import Hello
+
+#: Seconds: how long the ranks wait for each other's results to be written, how long survivors wait for one another, how
+#: long an unfinished survey may still take then, and how long a rank that leaves early stays to tell the others.
+_PART, _SURVIVE, _SURVEY, _TELL = 5.0, 5.0, 2.0, 1.0
+
+
+class Session:
+    """One rank of a session. `run` once, in one thread; all else may be asked from any thread, at any time."""
+
+    def __init__(
+        self,
+        target: str,
+        place: Place,
+        settings: RankSettings,
+        *,
+        clock: Clock | None = None,
+        note: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        """`note` gets lines for people: who is being waited for, and what had to be done otherwise."""
+        self.scanner = Scanner(target, settings.scan, clock=clock)
+        self._target = escape(target)
+        self._place = place
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._note = note
+        self._cancelled = False
+        self._parting = False
+        self._phase = Phase.STARTING
+        self._doing = "importing torch"
+        self._error: str | None = None
+        self._maker = StatusMaker(
+            self.scanner.progress, self._clock, rank=place.rank, host=host_name(), path=self._target, pid=os.getpid()
+        )
+        self._members: Mapping[int, Hello] = {}
+        self._absent: Mapping[int, str] = {}
+        self._joining: Joining | None = None
+        self._channel: Channel | None = None
+        self._company = place.world_size
+        self._worker = Caller("scan")
+        self._survey: Future[Survey] = Future()
+        self._result: Future[ScanResult] | None = None
+
+    # --- for anybody
+
+    def cancel(self) -> None:
+        """Leave before the verdict; the others are told. Safe in a signal handler; idle once the verdict stands."""
+        self._cancelled = True
+        self.scanner.cancel()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled
+
+    def statuses(self) -> dict[int, RankStatus]:
+        """The newest known status of every rank, this one's included. Never blocks."""
+        telemetry = self._joining.telemetry if self._joining else None
+        heard = telemetry.heard if telemetry else {}
+        gone = {**(telemetry.gone if telemetry and self._phase is not Phase.DONE else {}), **self._absent}
+        known = {}
+        for rank in range(self._place.world_size):
+            status = heard.get(rank)
+            if rank == self._place.rank:
+                status = self._status()
+            elif status is None:
+                host = self._members[rank].host if rank in self._members else ""
+                status = RankStatus(rank=rank, host=host, phase=Phase.ABSENT, doing="has not come")
+            if rank in gone and status.phase is not Phase.ABSENT:
+                status = msgspec.structs.replace(status, phase=Phase.LOST, error=gone[rank])
+            known[rank] = status
+        return known
+
+    # --- the session
+
+    def run(self) -> Agreement:
+        """The agreement, the same on every rank that is still there.
+
+        Raises UsageError where the ranks can never make a session, Interrupted after `cancel`.
+        Call `part` when the result is written.
+        """
+        try:
+            agreement = self._run()
+        except BaseException as error:
+            self._parting = True
+            self.scanner.cancel()
+            self._phase = Phase.FAILED
+            self._tell(error)
+            raise
+        self._parting = True
+        self._phase, self._doing = Phase.DONE, ""
+        if self._joining and self._joining.telemetry:
+            self._joining.telemetry.hurry()
+        return agreement
+
+    def part(self) -> None:
+        """The result is written: wait, 5 s at most, until every rank's is, so that nobody is cut short."""
+        if self._channel is not None:
+            self._channel.part(self._company, _PART)
+        if self._joining and self._joining.telemetry:
+            self._joining.telemetry.leave("has ended", _TELL)
+        self._worker.close()
+
+    def _run(self) -> Agreement:
+        self._survey = self._worker.submit(self.scanner.survey)
+        self._joining = Joining(
+            self._place,
+            self._settings,
+            clock=self._clock,
+            status=self._status,
+            watch=self._watch,
+            note=self._note,
+            here=self._meet,
+        )
+        self._go(Phase.MEETING, "waiting for the other ranks")
+        try:
+            joined = self._joining.run()
+            self._channel = Channel(joined, clock=self._clock, watch=self._watch)
+            try:
+                if joined.meeting.absent:
+                    return self._go_on_without(joined, self._channel, Break(absent=dict(joined.meeting.absent)))
+                return self._compare(self._channel)
+            except Broken as broken:
+                return self._go_on_without(joined, self._channel, broken.why)
+        except (StoreLost, GatherBroken) as lost:
+            return self._alone(str(lost))
+        except NobodyThere as nobody:
+            return self._alone(str(nobody), rank_0=None if self._place.agent_store else f"has not come: {nobody}")
+
+    def _compare(self, channel: Channel) -> Agreement:
+        """The session as it should be: every rank stays until the verdict stands."""
+        exchange = Exchange(
+            channel.form(self._place, self._note),
+            members=self._members,
+            world_size=self._place.world_size,
+            absent={},
+            clock=self._clock,
+            arrive=channel.arrive,
+        )
+        try:
+            agreement = self._judge(exchange)
+        except GatherBroken as error:
+            # Liveness may name the rank that is behind it: the watch raises then.
+            end = self._clock.monotonic() + self._settings.rank_timeout
+            while self._clock.monotonic() < end:
+                self._watch()
+                self._clock.sleep(LOOK)
+            channel.declare(str(error))
+            raise
+        channel.commit(hashlib.sha256(msgspec.msgpack.encode(agreement)).hexdigest())
+        return agreement
+
+    def _judge(self, exchange: Exchange) -> Agreement:
+        self._go(Phase.IDENTITY, "reading headers")
+        error = self._settle(self._survey)
+        survey = None if error is not None else self._survey.result()
+        witness = self._witness(survey=survey, error=error)
+        same = exchange.same_identity(witness)
+        if self._settings.scan.identity_only or not (same or self._settings.keep_going):
+            self._go(Phase.COMPARING, "comparing headers")
+            return exchange.identity(witness)
+        if survey is not None:
+            self._go(Phase.CONTENT, "looking for digests")
+            self._result = self._worker.submit(self.scanner.run)
+            error = self._settle(self._result)
+            result = None if error is not None else self._result.result()
+            witness = self._witness(survey=survey, result=result, error=error)
+        self._go(Phase.COMPARING, "waiting for the other ranks")
+        return exchange.content(witness)
+
+    def _go_on_without(self, joined: Joined, channel: Channel, why: Break) -> Agreement:
+        """Ranks are lost: those that are left stop reading, put together what they have, and end alike."""
+        self._absent = why.absent
+        self._go(Phase.COMPARING, "comparing with the ranks that are left")
+        self._parting = True  # another loss changes nothing now: what stays out is decided in the exchange
+        reason = why.reason or f"rank {min(why.absent)} was lost"
+        ranks = [rank for rank in sorted(joined.meeting.members) if rank not in why.absent]
+        gather = channel.through_store("rest", ranks, seconds=_SURVIVE)
+        exchange = Exchange(
+            gather,
+            members=joined.meeting.members,
+            world_size=self._place.world_size,
+            absent=why.absent,
+            clock=self._clock,
+        )
+        agreement = exchange.content(self._present_witness(f"not read to the end, because {reason}"))
+        self._absent = {**self._absent, **gather.absent}
+        self._company = len(ranks) - len(gather.absent)
+        return agreement
+
+    def _alone(self, reason: str, *, rank_0: str | None = None) -> Agreement:
+        """The store is gone, and with it all knowledge of the others: nobody is accused."""
+        self._parting = True
+        self._note(reason)
+        unknown = f"not known: {reason}"
+        witness = self._present_witness(f"not read to the end, because {reason}")
+        absent = {rank: self._absent.get(rank, unknown) for rank in range(self._place.world_size)}
+        if rank_0 is not None:
+            absent[0] = rank_0
+        del absent[self._place.rank]
+        stage = Stage.IDENTITY if witness.result is None else Stage.CONTENT
+        return judging.judge(
+            [judging.Testimony(witness.fingerprint(stage))],
+            world_size=self._place.world_size,
+            stage=stage,
+            absent=absent,
+            created=self._clock.time(),
+            tool=TOOL,
+        )
+
+    # --- what this rank knows
+
+    def _settle(self, future: Future[Any]) -> str | None:
+        """Wait for a part of the scan, watching for all that may end the session; its error, if it has one."""
+        while not future.done():
+            self._watch()
+            wait([future], LOOK)
+        error = future.exception()
+        if error is None:
+            return None
+        self._watch()
+        self._error = error_text(error)
+        return self._error
+
+    def _present_witness(self, unfinished: str) -> Witness:
+        """What is known now, without waiting for more than a survey that is almost there. Stops all reading."""
+        survey = result = None
+        error: str | None = unfinished
+        try:
+            survey = self._survey.result(_SURVEY)
+        except TimeoutError:
+            pass
+        except Exception as failure:  # noqa: BLE001 - this rank's answer is its error, whatever that is
+            error = error if isinstance(failure, Interrupted) else error_text(failure)
+        self.scanner.cancel()
+        if self._result is not None and self._result.done():
+            failed = self._result.exception()
+            if failed is None:
+                result, error = self._result.result(), None
+            elif not isinstance(failed, Interrupted):
+                error = error_text(failed)
+        return self._witness(survey=survey, result=result, error=error)
+
+    def _witness(self, *, survey: Survey | None, result: ScanResult | None = None, error: str | None = None) -> Witness:
+        return Witness(
+            rank=self._place.rank,
+            host=host_name(),
+            path=self._target,
+            tool=TOOL,
+            segments=self.scanner.segments,
+            survey=survey,
+            result=result,
+            error=error,
+        )
+
+    # --- the others
+
+    def _watch(self) -> None:
+        """Called while anything is waited for: raises what ends the session as it was."""
+        if self._parting:
+            return
+        if self._cancelled:
+            raise Interrupted("interrupted; the other ranks were told")
+        telemetry = self._joining.telemetry if self._joining else None
+        if telemetry is None:
+            return
+        if telemetry.broken is not None:
+            raise Broken(telemetry.broken)
+        if telemetry.failure is not None:
+            raise telemetry.failure
+
+    def _meet(self, members: Mapping[int, Hello]) -> None:
+        self._members = members
+
+    def _status(self) -> RankStatus:
+        return self._maker.make(self._phase, self._doing, self._error)
+
+    def _go(self, phase: Phase, doing: str) -> None:
+        self._phase, self._doing = phase, doing
+        if self._joining and self._joining.telemetry:
+            self._joining.telemetry.hurry()
+
+    def _tell(self, error: BaseException) -> None:
+        """Say why this rank leaves; where the store goes with it, stay for a moment, so that the others hear it."""
+        telemetry = self._joining.telemetry if self._joining else None
+        if telemetry is None or telemetry.failure is not None:
+            return
+        self._error = "interrupted" if isinstance(error, Interrupted) else error_text(error)
+        telemetry.leave(self._error, _TELL)
+        if not self._place.hosts_store or len(self._members) < 2 or isinstance(error, UsageError):
+            return
+        if self._channel is None:
+            self._clock.sleep(_TELL)
+            return
+        with suppress(StoreLost):
+            self._channel.linger(len(self._members) - 1, _TELL)

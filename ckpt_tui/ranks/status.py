@@ -1,0 +1,65 @@
+"""A rank's progress as the one value that travels: made from counters, many times a second."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ..facts.status import ActiveFile, Cell, Phase, RankStatus
+from ..present import units
+
+if TYPE_CHECKING:
+    from ..digest import ScanProgress
+    from ..facts.clock import Clock
+
+#: Seconds over which the rate is taken.
+_WINDOW = 3.0
+#: A checkpoint of more files than this sends no cell for each.
+MAX_CELLS = 8192
+
+
+class StatusMaker:
+    """Makes this rank's status. It remembers a few seconds, for the rate; one thread at a time may ask."""
+
+    def __init__(self, progress: ScanProgress, clock: Clock, *, rank: int, host: str, path: str, pid: int) -> None:
+        self._progress = progress
+        self._clock = clock
+        self._base = RankStatus(rank=rank, host=host, phase=Phase.STARTING, pid=pid, path=path)
+        self._read: deque[tuple[float, int]] = deque()
+
+    def make(self, phase: Phase, doing: str, error: str | None) -> RankStatus:
+        """The present status. While content is read, `doing` is what is being read."""
+        progress = self._progress
+        files = progress.files
+        done, cached = progress.bytes_done, progress.bytes_cached
+        active = [number for number, file in enumerate(files) if file.cell is Cell.READING]
+        if phase is Phase.CONTENT and active:
+            longest = max((files[number] for number in active), key=lambda file: file.size)
+            doing = f"reading {longest.name} ({units.percent(longest.done, longest.size)})"
+        return RankStatus(
+            rank=self._base.rank,
+            host=self._base.host,
+            phase=phase,
+            pid=self._base.pid,
+            path=self._base.path,
+            bytes_done=done,
+            bytes_total=progress.bytes_total,
+            bytes_cached=cached,
+            files_done=progress.files_done,
+            files_total=len(files),
+            files_cached=progress.files_cached,
+            rate=self._rate(done - cached),
+            cells="".join(file.cell for file in files) if len(files) <= MAX_CELLS else "",
+            active=tuple(ActiveFile(index=number, done=files[number].done) for number in active),
+            error=error,
+            doing=doing,
+        )
+
+    def _rate(self, read: int) -> float:
+        now = self._clock.monotonic()
+        samples = self._read
+        samples.append((now, read))
+        while len(samples) > 2 and now - samples[1][0] >= _WINDOW:
+            samples.popleft()
+        (then, before) = samples[0]
+        return max(read - before, 0) / (now - then) if now > then else 0.0

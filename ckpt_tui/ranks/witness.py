@@ -1,0 +1,82 @@
+"""What this rank itself can say of its checkpoint: its scan's results, or the error that kept it from knowing."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .. import agreement
+from ..facts.agreement import Fingerprint, SegmentTable, Stage, TableRow
+from .messages import MAX_BYTES, Tables, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..digest import Survey
+    from ..facts.files import Segment
+    from ..facts.scan import ScanResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class Witness:
+    """One rank's knowledge at one moment. `error` is why there is no survey, or no result yet to be had."""
+
+    rank: int
+    host: str
+    path: str
+    tool: str
+    segments: Callable[[str], tuple[Segment, ...]]
+    survey: Survey | None = None
+    result: ScanResult | None = None
+    error: str | None = None
+
+    def vote(self) -> bytes:
+        """32 bytes that are equal on two ranks exactly when their metadata is; none where it is not known."""
+        told = self.fingerprint(Stage.IDENTITY)
+        if told.error is not None or told.undecided or (told.identity is None and told.partial is None):
+            return b""
+        return hashlib.sha256(f"{told.identity} {told.partial if told.identity is None else ''}".encode()).digest()
+
+    def fingerprint(self, stage: Stage) -> Fingerprint:
+        """What this rank says at a stage."""
+        if stage is Stage.CONTENT and self.result is not None:
+            return agreement.fingerprint(self.result, self.rank)
+        if self.survey is None:
+            return agreement.failed(self.rank, self.host, self.path, self.error or "not read yet", tool=self.tool)
+        checkpoint = self.survey.checkpoint
+        told = agreement.identity_fingerprint(
+            rank=self.rank,
+            host=self.host,
+            tool=self.tool,
+            ref=checkpoint.ref,
+            identity=self.survey.identity,
+            table=self.survey.header_table,
+            findings=checkpoint.findings,
+            not_compared=checkpoint.not_compared,
+        )
+        return told if self.error is None else msgspec.structs.replace(told, error=self.error)
+
+    def table(self, stage: Stage) -> tuple[TableRow, ...]:
+        """Its file table at a stage."""
+        if stage is Stage.CONTENT and self.result is not None:
+            return agreement.content_table(self.result)
+        return self.survey.header_table if self.survey is not None and stage is Stage.IDENTITY else ()
+
+    def tables(self, names: Iterable[str]) -> bytes:
+        """The segments of those of its files, as many as fit into one message: a report that names less stays true."""
+        if self.result is None:
+            return b""
+        cut = {file.name for file in self.result.files if file.digest is not None}
+        tables: list[SegmentTable] = []
+        room = MAX_BYTES - 1024
+        for name in names:
+            if name in cut:
+                table = SegmentTable(file=name, segments=self.segments(name))
+                room -= len(encode(table))
+                if room < 0:
+                    break
+                tables.append(table)
+        return encode(Tables(tables=tuple(tables)))
