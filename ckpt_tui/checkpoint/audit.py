@@ -97,15 +97,13 @@ def note_total(component: Component, files: dict[str, CheckpointFile], findings:
     shards = [files[path] for path in component.files]
     actual = sum(tensor.length for shard in shards if shard.header for tensor in shard.header.tensors)
     if type(declared) is not int:
-        message = (
-            f"{index}: its total_size is no number ({escape(str(declared)[:40])}); the shards hold {actual:,} bytes"
-        )
+        shown = escape(str(declared)[:40])
+        message = f"{index}: its total_size is no number ({shown}); the shards hold {count(actual, 'byte')}"
     elif all(shard.header for shard in shards):
         message = f"{index}: declares {count(declared, 'byte')} of tensors, and the shards hold {actual:,}"
     elif all(shard.header or shard.state is State.MISSING for shard in shards) and actual < declared:
-        message = (
-            f"{index}: the missing shards held {declared - actual:,} of {count(declared, 'byte')} by its total_size"
-        )
+        lost = f"{declared - actual:,} of {count(declared, 'byte')}"
+        message = f"{index}: the missing shards held {lost} by its total_size"
     else:
         return
     if actual != declared:

@@ -10,6 +10,7 @@ from ..facts.files import Role, Segmentation, State
 from ..present.safe import escape
 from ..present.units import count
 from .header import PREFIX, HeaderError, Parsed, Problem, fit, header_length, parse_header
+from .holes import never_written
 from .model import CheckpointFile
 from .names import Kind, kind_of
 from .opening import Look, denied, open_regular, read_up_to
@@ -93,6 +94,9 @@ def _safetensors(file: CheckpointFile, fd: int) -> Inspected:
     if parsed.header is None:
         return Inspected(_ends(file, State.BAD_LAYOUT, _first(parsed)), parsed.problems, parsed.warnings)
     state, misfit = fit(parsed.header, file.size)
+    unwritten = never_written(fd, parsed.header, file.size) if state is State.GOOD else None
+    if unwritten:
+        state, misfit = State.SUSPECT, unwritten
     whole = replace(file, state=state, error=misfit, header=parsed.header, segmentation=Segmentation.SAFETENSORS)
     return Inspected(whole, (), parsed.warnings)
 
