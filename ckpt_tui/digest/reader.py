@@ -122,7 +122,7 @@ class Reader:
             here, there = os.fstat(descriptor), target.path.stat()
         finally:
             os.close(descriptor)
-        if fields := moved(seen.stamp, Stamp.of(here)) or moved(seen.stamp, Stamp.of(there)):
+        if fields := moved(seen.stamp, Stamp.of(there)) or moved(seen.stamp, Stamp.of(here)):
             raise Moved(fields)
         if here.st_dev != there.st_dev:
             raise Moved("device")

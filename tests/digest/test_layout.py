@@ -1,0 +1,126 @@
+"""Laws of cutting and hashing: the blocks in which bytes come change nothing, and every byte lies in one segment."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ckpt_tui.checkpoint.model import Header, TensorEntry
+from ckpt_tui.digest import layout
+from ckpt_tui.digest.cut import EXTENT, Span, cut
+from ckpt_tui.digest.stream import SegmentStream
+from ckpt_tui.facts.files import Segmentation, SegmentKind
+from ckpt_tui.present.safe import escape
+from tests.support.checkpoints import noise
+
+# Around the leaf's size, small, and nothing.
+LENGTHS = st.one_of(
+    st.integers(0, 9), st.just(0), st.integers(layout.LEAF - 2, layout.LEAF + 2), st.integers(0, 3 * layout.LEAF)
+)
+BLOCKS = st.lists(st.one_of(st.integers(1, 16), st.integers(1, 2 * layout.LEAF)), min_size=1, max_size=8)
+
+
+def spans_of(lengths: list[int]) -> tuple[Span, ...]:
+    spans, offset = [], 0
+    for place, length in enumerate(lengths):
+        spans.append(Span(SegmentKind.TENSOR, f"t{place}", offset, length))
+        offset += length
+    return tuple(spans)
+
+
+def streamed(spans: tuple[Span, ...], raw: bytes, blocks: list[int]) -> SegmentStream:
+    stream = SegmentStream(spans)
+    at, turn = 0, 0
+    while at < len(raw):
+        # Tiny blocks would take for ever over megabytes: they come first, then the largest.
+        size = blocks[turn] if turn < len(blocks) else max(*blocks, layout.LEAF // 3)
+        stream.update(memoryview(raw)[at : at + size])
+        at, turn = at + size, turn + 1
+    return stream
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(LENGTHS, max_size=6), BLOCKS)
+def test_streamed_and_at_once_are_the_same_whatever_the_blocks(lengths: list[int], blocks: list[int]) -> None:
+    spans = spans_of(lengths)
+    raw = noise("layout", sum(lengths))
+    expected, all_leaves = [], []
+    for span in spans:
+        piece = raw[span.offset : span.offset + span.length]
+        leaves = [layout.leaf_digest(piece[at : at + layout.LEAF]) for at in range(0, len(piece), layout.LEAF)]
+        expected.append(layout.segment_digest(len(piece), leaves))
+        all_leaves += leaves
+    stream = streamed(spans, raw, blocks)
+    assert stream.complete
+    assert bytes(stream.segments) == b"".join(expected)
+    assert bytes(stream.leaves) == b"".join(all_leaves)
+
+
+def test_a_stream_that_misses_a_byte_is_not_complete() -> None:
+    stream = SegmentStream(spans_of([3, 4]))
+    stream.update(memoryview(b"123456"))
+    assert not stream.complete
+
+
+@st.composite
+def headers(draw: st.DrawFn) -> Header:
+    """A header whose tensors do not overlap; there may be gaps between them and empty ones among them."""
+    raw = b"\0" * draw(st.integers(8, 40))
+    end, tensors = len(raw), []
+    for name in draw(st.lists(st.text(max_size=4), unique=True, max_size=6)):
+        start = end + draw(st.sampled_from([0, 0, 3]))
+        length = draw(st.integers(0, 20))
+        tensors.append(TensorEntry(escape(name), "U8", (length,), start, length))
+        end = start + length
+    tensors.sort(key=lambda t: (t.offset, t.length, layout.name_bytes(t.name)))
+    return Header(raw, tuple(tensors), {})
+
+
+@given(headers(), st.integers(-30, 30))
+def test_every_byte_lies_in_one_segment_also_where_the_file_is_too_short_or_long(header: Header, more: int) -> None:
+    size = max(0, header.needed + more)
+    made = cut(header, size)
+    end = 0
+    for span in made.spans:
+        assert span.offset == end
+        end = span.offset + span.length
+    assert end == size
+    by_table = len(header.raw) <= size
+    assert made.segmentation is (Segmentation.SAFETENSORS if by_table else Segmentation.EXTENTS)
+    keys = [(span.offset, span.length, layout.name_bytes(span.name)) for span in made.spans]
+    assert keys == sorted(keys)
+    if by_table:
+        named = {span.name for span in made.spans if span.kind is SegmentKind.TENSOR}
+        assert named == {tensor.name for tensor in header.tensors}
+
+
+def test_overlapping_tensors_make_a_file_opaque() -> None:
+    tensors = (TensorEntry("a", "U8", (4,), 8, 4), TensorEntry("b", "U8", (4,), 10, 4))
+    assert cut(Header(b"\0" * 8, tensors, {}), 14).segmentation is Segmentation.EXTENTS
+
+
+def test_a_dimension_that_no_integer_of_the_layout_holds_makes_a_file_opaque() -> None:
+    tensors = (TensorEntry("a", "U8", (1 << 64, 0), 8, 0),)
+    assert cut(Header(b"\0" * 8, tensors, {}), 8).segmentation is Segmentation.EXTENTS
+
+
+def test_extents_are_16_mib_and_the_last_one_is_what_is_left() -> None:
+    assert [(span.offset, span.length) for span in cut(None, 2 * EXTENT + 5).spans] == [
+        (0, EXTENT),
+        (EXTENT, EXTENT),
+        (2 * EXTENT, 5),
+    ]
+    assert cut(None, 0).spans == ()
+
+
+@given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 9)), min_size=1, max_size=5, unique_by=lambda m: m[0]))
+def test_the_order_in_which_files_are_handed_over_changes_nothing(files: list[tuple[bytes, int]]) -> None:
+    members = [layout.Member(name, size, b"d" * 16) for name, size in files]
+    assert layout.content(members) == layout.content(members[::-1])
+
+
+def test_dtype_and_shape_are_part_of_a_tensor() -> None:
+    one = layout.TensorFact(b"w", b"F16", (2, 3), b"d" * 16)
+    assert (
+        len({layout.logical_content([t]) for t in (one, one._replace(dtype=b"BF16"), one._replace(shape=(3, 2)))}) == 3
+    )
