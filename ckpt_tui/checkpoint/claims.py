@@ -17,7 +17,7 @@ import msgspec
 
 from ..facts.files import Claim, Severity, State
 from ..present.safe import escape
-from .find import enclosing_repo
+from .find import enclosing_snapshot
 from .opening import read_file
 
 if TYPE_CHECKING:
@@ -65,11 +65,10 @@ class Records:
         self._root = root
         self._findings = findings
         self._trees: dict[Path, dict[str, _Entry]] = {}
-        enclosing = enclosing_repo(self._root)
-        self._repo = enclosing[0] if enclosing else None
-        self._commit = enclosing[1] if enclosing else ""
-        within = self._root.relative_to(self._repo / "snapshots" / self._commit).parts if self._repo else ()
-        self._prefix = "".join(f"{part}/" for part in within)
+        enclosing = enclosing_snapshot(root)
+        self._repo = enclosing.repo if enclosing else None
+        self._commit = enclosing.revision if enclosing else ""
+        self._prefix = f"{enclosing.within}/" if enclosing and enclosing.within else ""
         self._local = self._root / ".cache" / "huggingface"
         self._downloaded = self._repo is None and (self._local / "download").is_dir()
 

@@ -7,6 +7,7 @@ import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..facts.outcome import CkptError, UsageError
 from ..facts.scan import CheckpointKind
@@ -52,12 +53,22 @@ def find(target: str, hub_cache: str | None = None) -> Place:
     return _file(path)
 
 
-def enclosing_repo(path: Path) -> tuple[Path, str] | None:
-    """The hub repo's folder and the revision, where a path is a snapshot or lies in one."""
-    for place in (path, *path.parents):
-        repo = place.parent.parent
-        if place.parent.name == _SNAPSHOTS and _REPO_FOLDER.fullmatch(repo.name):
-            return repo, place.name
+class Enclosing(NamedTuple):
+    """The snapshot of a hub cache in which a path lies."""
+
+    repo: Path
+    revision: str
+    #: The path relative to the snapshot, empty for the snapshot itself.
+    within: str
+
+
+def enclosing_snapshot(path: Path) -> Enclosing | None:
+    """The snapshot that a path is or lies in, by its own name or by where its links lead."""
+    for known in (path, Path(os.path.realpath(path))):
+        for place in (known, *known.parents):
+            repo = place.parent.parent
+            if place.parent.name == _SNAPSHOTS and _REPO_FOLDER.fullmatch(repo.name):
+                return Enclosing(repo, place.name, "/".join(known.relative_to(place).parts))
     return None
 
 
@@ -67,24 +78,23 @@ def _file(path: Path) -> Place:
     if not path.name.lower().endswith((SAFETENSORS, *OPAQUE)):
         endings = " ".join((SAFETENSORS, *OPAQUE))
         raise UsageError(f"{escape(str(path))}: no weight file ({endings}) and no folder")
-    enclosing = enclosing_repo(path)
-    return Place(path, CheckpointKind.FILE, repo=enclosing[0] if enclosing else None)
+    return Place(path, CheckpointKind.FILE)
 
 
 def _folder(path: Path) -> Place:
     repo_name = _REPO_FOLDER.fullmatch(path.name)
     if repo_name and _is_dir(path / _SNAPSHOTS):
         return _snapshot(path, _repo_id(path), None)
-    enclosing = enclosing_repo(path)
+    enclosing = enclosing_snapshot(path)
     if enclosing is None:
         cached = _cached_repos(path)
         if cached:
             raise UsageError(f"{escape(str(path))}: a hub cache; name one of its repos: {_some(cached)}")
         return Place(path, CheckpointKind.FOLDER)
-    repo, revision = enclosing
-    if path == repo / _SNAPSHOTS / revision:
-        return Place(path, CheckpointKind.HUB_SNAPSHOT, escape(_repo_id(repo)), escape(revision), repo)
-    return Place(path, CheckpointKind.FOLDER, repo=repo)
+    repo, revision, within = enclosing
+    if within:
+        return Place(path, CheckpointKind.FOLDER, repo=repo)
+    return Place(path, CheckpointKind.HUB_SNAPSHOT, escape(_repo_id(repo)), escape(revision), repo)
 
 
 def _in_cache(target: str, hub_cache: str | None) -> Place:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Beyond this many folders the search for weights that nobody named stops, and says so.
-MOST_FOLDERS = 2_000
+MOST_FOLDERS = 500
 #: How deep below the root that search goes.
 MOST_LEVELS = 4
 

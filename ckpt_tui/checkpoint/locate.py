@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from .findings import Findings
     from .plan import Plan
 
+#: A hostile header can hold a problem for each of a million tensors; more than these are only counted.
+_MOST_PROBLEMS = 100
+
 
 def locate(target: str, *, include: tuple[str, ...] = (), hub_cache: str | None = None) -> Checkpoint:
     """Find a checkpoint, stat its files, parse their headers and audit the structure; no tensor byte is read.
@@ -87,9 +90,12 @@ def _take(found: Inspected, findings: Findings, recorded: Size | None = None) ->
     misfit = check_size(file.size, recorded) if recorded and file.state is State.GOOD else None
     if misfit:
         file = replace(file, state=misfit[0], error=misfit[1])
-    for problem in found.problems:
+    for problem in found.problems[:_MOST_PROBLEMS]:
         message = f"{file.name}: {problem.message}"
         findings.add(file.state.value, Severity.ERROR, message, file=file.name, tensor=problem.tensor)
+    if len(found.problems) > _MOST_PROBLEMS:
+        message = f"{file.name}: {len(found.problems) - _MOST_PROBLEMS:,} more problems like these"
+        findings.add(file.state.value, Severity.ERROR, message, file=file.name)
     if file.state is not State.GOOD and not found.problems:
         findings.state(file.state, file.error or file.state.value, file.name)
     for warning in found.warnings:
