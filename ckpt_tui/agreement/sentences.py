@@ -33,6 +33,8 @@ def summary(
     hosts = {one.rank: one.host for one in fingerprints}
     if verdict is Verdict.AGREE:
         return f"{_all(len(hosts))} the same checkpoint"
+    if len(set(hosts.values())) < 2:
+        hosts = {}  # one machine's name tells nobody apart
     if verdict is Verdict.DIFFER:
         who = _who(groups, errors, hosts)
         where = _where(differences, fingerprints, weights_equal=weights_equal)

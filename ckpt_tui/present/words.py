@@ -1,0 +1,149 @@
+"""Sentences about results: what the command line prints and the screen shows is said once, here. Pure on facts.
+
+Names in facts are escaped text already; nothing in here adds a colour or an escape code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ..facts.agreement import Stage
+from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Severity, Source, State
+from ..facts.outcome import Exit, scan_code
+from . import ranksets, units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..facts.agreement import Agreement, Difference, Group
+    from ..facts.files import FileResult
+    from ..facts.scan import ScanResult
+
+#: Files, tensors and ranks that one line names before it counts the rest.
+NAMED = 3
+
+
+def scan_word(result: ScanResult) -> str:
+    """The one word for a scan: DAMAGED, UNDECIDED, VERIFIED (every shard keeps a recorded hash) or DONE."""
+    code = scan_code(result)
+    if code is Exit.DIFFERENT:
+        return "DAMAGED"
+    if code is not Exit.SAME:
+        return "UNDECIDED"
+    weights = weight_files(result)
+    verified = weights and all(any(claim.holds for claim in file.claims) for file in weights)
+    return "VERIFIED" if verified else "DONE"
+
+
+def scan_headline(result: ScanResult, now: float) -> str:
+    """What goes beside the word: what is wrong, then `33/33 cached, 0.0 GiB read, 0.1 s, oldest digest 3 d`."""
+    return "; ".join(part for part in (problems(result.files), saved(result, now)) if part)
+
+
+def saved(result: ScanResult, now: float) -> str:
+    """What the cache saved, in the field's words."""
+    weights = weight_files(result)
+    cached = sum(file.source is Source.CACHE for file in weights)
+    if weights and not any(file.source for file in weights):
+        return f"{units.count(len(weights), 'weight file')}, no tensor byte read"
+    read = result.totals.bytes_read
+    parts = [
+        f"{cached:,}/{len(weights):,} cached",
+        f"{units.size(read) if read else '0.0 GiB'} read",
+        units.duration(result.totals.seconds),
+    ]
+    if cached:
+        oldest = min(file.hashed_at for file in weights if file.source is Source.CACHE and file.hashed_at is not None)
+        parts.append(f"oldest digest {units.age(now - oldest)}")
+    return ", ".join(parts)
+
+
+def weight_files(result: ScanResult) -> list[FileResult]:
+    """The weight files that count."""
+    apart = {State.EXTRA, State.IGNORED}
+    return [file for file in result.files if file.role is Role.WEIGHTS and file.state not in apart]
+
+
+def problems(files: Iterable[FileResult]) -> str:
+    """`1 shard truncated, 2 sidecars unreadable`; '' where all are good."""
+    apart = BROKEN_STATES | UNDECIDED_STATES | {State.SUSPECT}
+    counts = Counter((file.role, file.state) for file in files if file.state in apart)
+    nouns = {Role.WEIGHTS: "shard", Role.SIDECAR: "sidecar"}
+    return ", ".join(f"{units.count(count, nouns[role])} {state}" for (role, state), count in counts.items())
+
+
+def verdict_word(agreement: Agreement) -> str:
+    """The one word for an agreement."""
+    return agreement.verdict.value.upper()
+
+
+def agreement_headline(agreement: Agreement) -> str:
+    """What goes beside the word: the agreement in one sentence, and who else is to be named."""
+    absent = agreement.absent
+    lost = f"{ranksets.named(absent)} {'is' if len(absent) == 1 else 'are'} absent" if absent else ""
+    said = agreement.summary.startswith(ranksets.named(absent)) if absent else True
+    return agreement.summary if said else f"{agreement.summary}; {lost}"
+
+
+def rested_on(agreement: Agreement, now: float) -> str:
+    """What an agreement rests on: ranks, hosts, what the caches saved and how old its oldest digest is."""
+    ranks = agreement.ranks
+    hosts = len({report.host for report in ranks})
+    parts = [f"{units.count(len(ranks), 'rank')} on {units.count(hosts, 'host')}"]
+    files = sum(report.files for report in ranks)
+    cached = sum(report.files_cached for report in ranks)
+    if agreement.stage is Stage.CONTENT and files:
+        parts.append(f"{cached:,}/{files:,} cached")
+    else:
+        parts.append("no tensor byte compared")
+    oldest = min((report.oldest_digest for report in ranks if report.oldest_digest is not None), default=None)
+    if oldest is not None:
+        parts.append(f"oldest digest {units.age(max(now - oldest, 0.0))}")
+    return ", ".join(parts)
+
+
+def standing(group: Group) -> str:
+    """`wrong: breaks the hub's recorded hash of model.safetensors`."""
+    return ": ".join((group.standing.value, "; ".join(group.evidence))) if group.evidence else group.standing.value
+
+
+def difference_lines(agreement: Agreement, limit: int = 8) -> tuple[str, ...]:
+    """One line for each file that is not the same everywhere, worst first; what is beyond the limit is counted."""
+    worst_first = sorted(agreement.differences, key=lambda one: one.severity is not Severity.ERROR)
+    lines = [difference_line(one, agreement.groups) for one in worst_first[:limit]]
+    more = len(worst_first) - limit
+    return (*lines, f"and {units.count(more, 'more file')}") if more > 0 else tuple(lines)
+
+
+def difference_line(difference: Difference, groups: Sequence[Group]) -> str:
+    """`model-00002…: A [0,2] 80 bytes, 3f9a… | B [1] 80 bytes, 77c0…: tensor layers.1.w`."""
+    held = " | ".join(f"{holder(label, groups)} {words}" for label, words in difference.groups.items())
+    where = segments_words(difference)
+    return f"{difference.file}: {held}" + (f": {where}" if where else "")
+
+
+def holder(label: str, groups: Sequence[Group]) -> str:
+    """`A [0,2]`; a rank that belongs to no group stands for itself: `rank 3`."""
+    ranks = next((group.ranks for group in groups if group.name == label), None)
+    return label if ranks is None else f"{label} {ranksets.fold(ranks)}"
+
+
+def segments_words(difference: Difference, limit: int = NAMED) -> str:
+    """`tensor layers.1.w`, `the header and 3 tensors: a, b, c`; '' where no segments were compared."""
+    names = [segment.name for segment in difference.segments if segment.name]
+    others = Counter(segment.kind for segment in difference.segments if not segment.name)
+    total = len(names) + difference.segments_left_out
+    parts = ["the header" if kind == "header" else units.count(count, kind.value) for kind, count in others.items()]
+    if names:
+        listed = ", ".join(names[:limit]) + (f" and {total - limit:,} more" if total > limit else "")
+        parts.append(f"tensor {listed}" if total == 1 else f"{total:,} tensors: {listed}")
+    return " and ".join(parts)
+
+
+def cause_words(difference: Difference) -> str:
+    """`truncated: the file is shorter than its header needs (B: 12 bytes)`; `perhaps` where metadata alone says so."""
+    cause = difference.cause
+    facts = f" ({'; '.join(cause.facts)})" if cause.facts else ""
+    likely = "perhaps " if cause.candidate else ""
+    return f"{likely}{cause.code.value}: {cause.summary}{facts}"

@@ -1,0 +1,231 @@
+"""Results as plain text for people: the verdict first, then what it rests on. No colour, no escape codes. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..facts.agreement import DifferenceKind
+from ..facts.files import Role, Severity, Source, State
+from ..present import ranksets, units, words
+from ..present.glyphs import state_mark
+from .columns import table, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..facts.agreement import Agreement, Difference
+    from ..facts.files import FileResult, Finding
+    from ..facts.scan import CheckpointRef, NotCompared, ScanResult
+
+#: Digits of a digest in a table; it is whole above the table and in the JSON.
+DIGITS = 12
+#: Files of one kind that are listed before the rest is counted; the JSON holds all.
+LISTED = 20
+#: Differing segments that are listed for a file.
+SEGMENTS = 10
+
+
+def scan_text(result: ScanResult, now: float, *, ascii_only: bool = False) -> str:
+    """A scan: the word, the digests, a line for each file, the findings, and what was left out."""
+    lines = wrapped(f"{words.scan_word(result)}  ", words.scan_headline(result, now), indent=0)
+    facts = [
+        ("checkpoint", _named(result.checkpoint)),
+        ("identity", result.identity or "not known"),
+        ("content", result.content or "not known"),
+        ("sha256", result.content_sha256 or ""),
+        ("tensors", result.logical_content or ""),
+        ("sidecars", result.sidecars or "not known"),
+    ]
+    lines += ["", *table([fact for fact in facts if fact[1]], "<<"), ""]
+    lines += _files(result.files, now, ascii_only=ascii_only)
+    lines += _findings(result.findings)
+    lines += _section("warnings", result.warnings)
+    lines += _not_compared(result.not_compared)
+    return "\n".join(lines) + "\n"
+
+
+def _named(ref: CheckpointRef) -> str:
+    if ref.repo_id is None:
+        return ref.path
+    return f"{ref.repo_id}@{(ref.revision or '')[:DIGITS]}  {ref.path}"
+
+
+def _files(files: Sequence[FileResult], now: float, *, ascii_only: bool) -> list[str]:
+    """The rows that need somebody first, then by name."""
+    unit = units.size_unit(max((file.size for file in files), default=0))
+    rows = [["", "state", unit[0], "digest from", "recorded", "sha256", "file"]]
+    if all(file.sha256 is None for file in files):
+        rows[0][5] = "xxh3"
+    ordered = sorted(files, key=lambda file: (file.state is State.GOOD, file.role is not Role.WEIGHTS))
+    for file in ordered:
+        mark = state_mark(file.state)
+        digest = file.sha256 if rows[0][5] == "sha256" else file.digest
+        rows.append(
+            [
+                mark.char(ascii_only=ascii_only),
+                mark.word,
+                units.in_unit(file.size, unit),
+                _source(file, now),
+                _recorded(file),
+                (digest or "")[:DIGITS],
+                file.name,
+            ]
+        )
+    for column, title in ((3, "digest from"), (4, "recorded"), (5, rows[0][5])):
+        if rows[0][column] == title and not any(row[column] for row in rows[1:]):
+            rows[0][column] = ""
+    return table(rows, "<<><<<<")
+
+
+def _source(file: FileResult, now: float) -> str:
+    if file.source is Source.CACHE:
+        return f"cache, {units.age(now - file.hashed_at)}" if file.hashed_at is not None else "cache"
+    if file.source is Source.READ:
+        why = f": {file.miss_reason.value}" if file.miss_reason else ""
+        return f"read{why}"
+    return ""
+
+
+def _recorded(file: FileResult) -> str:
+    held = {claim.holds for claim in file.claims}
+    if False in held:
+        return "broken"
+    return "kept" if True in held else ""
+
+
+def _findings(findings: Sequence[Finding]) -> list[str]:
+    order = list(Severity)
+    ranked = sorted(findings, key=lambda finding: order.index(finding.severity))
+    lines: list[str] = []
+    for finding in ranked[:LISTED]:
+        lines += wrapped(f"{finding.severity.value:<9}", finding.message, hang=11)
+    more = len(ranked) - LISTED
+    if more > 0:
+        lines.append(f"  and {units.count(more, 'more finding')}")
+    return ["", *lines] if lines else []
+
+
+def _section(title: str, texts: Sequence[str]) -> list[str]:
+    """A titled list; nothing where there is nothing to say."""
+    lines: list[str] = []
+    for text in texts[:LISTED]:
+        lines += wrapped("", text, indent=4, hang=6)
+    more = len(texts) - LISTED
+    if more > 0:
+        lines.append(f"    and {more:,} more")
+    return ["", f"  {title}", *lines] if lines else []
+
+
+def _not_compared(left_out: Sequence[NotCompared]) -> list[str]:
+    if not left_out:
+        return []
+    total = units.size(sum(one.size for one in left_out))
+    title = f"not compared: {units.count(len(left_out), 'weight file')} that no index names, {total}"
+    return _section(title, [f"{one.name}  {units.size(one.size)}" for one in left_out])
+
+
+def agreement_text(agreement: Agreement, now: float) -> str:
+    """An agreement: the verdict, the groups, what differs, who failed or is absent, and what it rests on."""
+    lines = wrapped(f"{words.verdict_word(agreement)}  ", words.agreement_headline(agreement), indent=0)
+    lines += ["", *_groups(agreement)]
+    lines += _differences(agreement)
+    hosts = {report.rank: report.host for report in agreement.ranks}
+    errors = _folded([(error.rank, error.message) for error in agreement.errors], hosts)
+    lines += _section("errors", errors)
+    lines += _section("absent", agreement.absent_detail or [f"rank {rank}" for rank in agreement.absent])
+    lines += _section("warnings", agreement.warnings)
+    lines += _not_compared(agreement.not_compared)
+    lines += ["", f"  {words.rested_on(agreement, now)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _folded(said: Sequence[tuple[int, str]], hosts: dict[int, str]) -> list[str]:
+    """Each text once, with its ranks; a rank that is alone with it gets its host."""
+    ranks: dict[str, list[int]] = {}
+    for rank, text in said:
+        ranks.setdefault(text, []).append(rank)
+    return [
+        f"{ranksets.named(those)} ({hosts[those[0]]}): {text}"
+        if len(those) == 1
+        else f"{ranksets.named(those)}: {text}"
+        for text, those in ranks.items()
+    ]
+
+
+def _groups(agreement: Agreement) -> list[str]:
+    """Who holds what: the ranks of each group, and the folder where a group is one rank."""
+    paths = {report.rank: report.path for report in agreement.ranks}
+    rows = [["group", "ranks", "copies", "content", "standing", "where"]]
+    for group in agreement.groups[:LISTED]:
+        distinct = dict.fromkeys(paths[rank] for rank in group.ranks)
+        where = next(iter(distinct)) + (f" and {len(distinct) - 1:,} more" if len(distinct) > 1 else "")
+        digest = group.content or group.identity or ""
+        standing = group.standing.value if len(agreement.groups) > 1 else ""
+        rows.append([group.name, ranksets.fold(group.ranks), f"{group.copies:,}", digest[:DIGITS], standing, where])
+    if len(rows) == 1:
+        return []
+    if not any(group.content for group in agreement.groups):
+        rows[0][3] = "identity" if any(row[3] for row in rows[1:]) else ""
+    if len(agreement.groups) == 1:
+        rows[0][4] = ""
+    lines = table(rows, "<<><<<")
+    if len(agreement.groups) > LISTED:
+        lines.append(f"  and {units.count(len(agreement.groups) - LISTED, 'more group')}")
+    for group in agreement.groups[:LISTED]:
+        if group.evidence:
+            lines += wrapped(f"{group.name}  ", "; ".join(group.evidence), hang=7)
+    return lines
+
+
+def _differences(agreement: Agreement) -> list[str]:
+    """The files that differ; those that have one cause and nothing else to show share a paragraph."""
+    if not agreement.differences:
+        return []
+    alike: dict[object, list[Difference]] = {}
+    for one in agreement.differences:
+        key = (one.cause, one.kind, one.severity) if not one.segments and one.cause.facts else one.file
+        alike.setdefault(key, []).append(one)
+    lines: list[str] = []
+    for some in list(alike.values())[:LISTED]:
+        lines += ["", *(_paragraph(some[0], agreement) if len(some) == 1 else _alike(some, agreement))]
+    more = sum(map(len, list(alike.values())[LISTED:]))
+    if more:
+        lines += ["", f"  and {units.count(more, 'more file')}"]
+    return lines
+
+
+def _alike(some: Sequence[Difference], agreement: Agreement) -> list[str]:
+    lines = [f"  {units.count(len(some), f'{some[0].role.value} file')}"]
+    lines += table([[one.file, _holders(one, agreement)] for one in some[:LISTED]], "<<", 6)
+    if len(some) > LISTED:
+        lines.append(f"      and {len(some) - LISTED:,} more")
+    return lines + _cause(some[0])
+
+
+def _holders(one: Difference, agreement: Agreement) -> str:
+    if one.kind is not DifferenceKind.MISSING:
+        return one.kind.value
+    there = [label for label, held in one.groups.items() if held[:1].isdigit()]
+    return f"only in {', '.join(words.holder(label, agreement.groups) for label in there)}"
+
+
+def _paragraph(one: Difference, agreement: Agreement) -> list[str]:
+    state = "could not be compared" if one.severity is not Severity.ERROR else one.kind.value
+    lines = [f"  {one.file}  ({one.role.value}, {state})"]
+    lines += table([[words.holder(label, agreement.groups), held] for label, held in one.groups.items()], "<<", 6)
+    shown = [
+        [segment.kind.value, segment.name, f"{segment.length:,} bytes", f"at {segment.offset:,}"]
+        for segment in one.segments[:SEGMENTS]
+    ]
+    lines += table(shown, "<<>>", 6) if shown else []
+    more = len(one.segments) - SEGMENTS + one.segments_left_out
+    if more > 0:
+        lines.append(f"      and {units.count(more, 'more segment')}")
+    return lines + _cause(one)
+
+
+def _cause(one: Difference) -> list[str]:
+    lines = wrapped("cause  ", words.cause_words(one), indent=6)
+    if one.cause.mend:
+        lines.append(f"      mend   {one.cause.mend}")
+    return lines

@@ -1,0 +1,57 @@
+"""The one module that writes results to files: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from ..facts.outcome import CkptError, UsageError
+from ..present.safe import error_text, escape
+
+
+def write(path: str | os.PathLike[str], data: bytes, *, force: bool = False) -> None:
+    """Write a new file; one that is there is replaced only with `force`. Raises CkptError where it cannot be done.
+
+    The bytes are on disk before the name is: whoever finds the file finds all of it.
+    """
+    target = Path(path)
+    part = target.with_name(f".ckpt-tui-{secrets.token_hex(6)}.part")
+    try:
+        try:
+            with part.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if force:
+                part.replace(target)
+            else:
+                _name_it(part, target)
+            _sync_folder(target.parent)
+        finally:
+            part.unlink(missing_ok=True)
+    except FileExistsError as error:
+        raise UsageError(f"{escape(str(target))}: is there already, and is not replaced") from error
+    except OSError as error:
+        raise CkptError(f"{escape(str(target))}: could not be written: {error_text(error)}") from error
+
+
+def _name_it(part: Path, target: Path) -> None:
+    """Give the file its name unless somebody has it; by a link, so that no moment lies between look and deed."""
+    try:
+        target.hardlink_to(part)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without hard links.
+        if target.exists() or target.is_symlink():
+            raise FileExistsError(target) from None
+        part.replace(target)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
