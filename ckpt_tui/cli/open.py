@@ -1,0 +1,57 @@
+"""`ckpt-tui PATH`: the screen on one checkpoint; without a terminal, scan's plain output."""
+
+from __future__ import annotations
+
+import locale
+import os
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from ..present.safe import escape
+from .options import scan_options, scan_settings
+
+
+@click.command(name="open")
+@click.argument("path")
+@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with plain ASCII.")
+@scan_options
+@click.pass_context
+def command(ctx: click.Context, /, path: str, *, ascii_only: bool, **scan: Any) -> int:
+    """Watch one checkpoint being scanned: a folder, a .safetensors file, or a repo id in the local hub cache.
+
+    Where there is no terminal, this is `ckpt-tui scan PATH`.
+    """
+    if not is_terminal():
+        from .scan import command as scan_command
+
+        return int(ctx.invoke(scan_command, path=path, **scan) or 0)
+    settings = scan_settings(**scan)
+    from ..tui import run
+
+    return run(
+        ["scan", f"--settings={msgspec.json.encode(settings).decode()}", "--", path],
+        title=escape(path),
+        ascii_only=ascii_only or not speaks_utf8(),
+        plain=wants_no_colour(),
+    )
+
+
+def is_terminal() -> bool:
+    """Whether a screen can be opened: stdin, stdout and stderr are terminals, and not a dumb one."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return os.environ.get("TERM", "dumb") != "dumb" and all(
+        stream is not None and stream.isatty() for stream in streams
+    )
+
+
+def speaks_utf8() -> bool:
+    """Whether the locale's encoding is UTF-8."""
+    return locale.getpreferredencoding(do_setlocale=False).replace("-", "").lower() == "utf8"
+
+
+def wants_no_colour() -> bool:
+    """Whether NO_COLOR is set and not empty."""
+    return bool(os.environ.get("NO_COLOR"))

@@ -1,0 +1,76 @@
+"""`ckpt-tui _worker`: what the screen starts. It speaks messages, not to people."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+import msgspec
+
+from ..facts.clock import SystemClock
+from ..facts.settings import RankSettings, ScanSettings
+from ..stream.messages import Mode
+from . import ranks as ranks_command
+from .options import scan_settings
+
+
+@click.group(hidden=True)
+def command() -> None:
+    """The background worker: messages on stdout, commands on stdin."""
+
+
+@command.command()
+@click.argument("path")
+@click.option("--settings", required=True, help="ScanSettings as JSON.")
+def scan(path: str, settings: str) -> None:
+    """Scan one checkpoint."""
+    from ..worker.serve import serve
+
+    clock = SystemClock()
+    decoded = msgspec.json.decode(settings, type=ScanSettings)
+
+    def make() -> Any:
+        from ..worker.scan import ScanJob
+
+        return ScanJob(path, decoded, clock)
+
+    serve(make, clock, mode=Mode.SCAN)
+
+
+def _ranks(
+    path: str,
+    *,
+    master: str | None,
+    world_size: int | None,
+    rank: int | None,
+    join_timeout: float,
+    rank_timeout: float,
+    keep_going: bool,
+    **scan_options: Any,
+) -> None:
+    """Be one rank of a session."""
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    from ..ranks import Flags, find_place
+    from ..worker.serve import serve
+
+    clock = SystemClock()
+
+    def make() -> Any:
+        from ..worker.ranks import RanksJob
+
+        place = find_place(Flags(master=master, world_size=world_size, rank=rank))
+        settings = RankSettings(
+            scan=scan_settings(**scan_options),
+            join_timeout=join_timeout,
+            rank_timeout=rank_timeout,
+            keep_going=keep_going,
+        )
+        return RanksJob(path, place, settings, clock)
+
+    serve(make, clock, mode=Mode.RANKS)
+
+
+#: The same options as `ckpt-tui ranks`, but for how it prints.
+_PARAMS = [param for param in ranks_command.command.params if param.name not in {"format_", "result"}]
+command.add_command(click.Command("ranks", params=_PARAMS, callback=_ranks, help=_ranks.__doc__))

@@ -1,0 +1,1 @@
+"""What travels between a worker and whoever watches it: typed JSON lines, and their reducer."""

@@ -1,0 +1,122 @@
+"""Messages to lines and back. A line has at most 256 KiB, is valid UTF-8, and holds no NaN."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..facts.agreement import Agreement
+from ..facts.scan import ScanResult
+from .messages import Command, Envelope, Message, Mode, ResultPart, Row, Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MAX_LINE = 256 * 1024
+#: Characters of a result in one line: each takes at most four bytes once it is escaped.
+_RESULT_CHARS = 60_000
+#: Bytes of rows in one slice of a snapshot, well under a line.
+_SLICE_BYTES = 128 * 1024
+
+_encoder = msgspec.json.Encoder()
+_envelopes = msgspec.json.Decoder(Envelope)
+_commands = msgspec.json.Decoder(Command)
+
+
+class _Numbered(msgspec.Struct):
+    """An envelope whose message is not looked at."""
+
+    seq: int
+
+
+_numbers = msgspec.json.Decoder(_Numbered)
+
+
+class BadLineError(ValueError):
+    """A line that is no message of this protocol, or a message that may not become a line."""
+
+
+def _finite(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, msgspec.Struct):
+        return all(_finite(getattr(value, field)) for field in value.__struct_fields__)
+    if isinstance(value, tuple):
+        return all(map(_finite, value))
+    return True
+
+
+def encode(seq: int, message: Message) -> bytes:
+    """One line. Raises BadLineError for a number that JSON has not, and for a line that is too long."""
+    if not _finite(message):
+        raise BadLineError(f"{type(message).__name__} holds a number that is not finite")
+    line = _encoder.encode(Envelope(seq, message)) + b"\n"
+    if len(line) > MAX_LINE:
+        raise BadLineError(f"{type(message).__name__} takes {len(line):,} bytes")
+    return line
+
+
+def decode(line: bytes) -> Envelope:
+    """The message of a line; `message` is None where its type or shape is not known here."""
+    try:
+        return _envelopes.decode(line)
+    except msgspec.ValidationError:
+        pass
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadLineError(str(error)) from error
+    try:
+        return Envelope(_numbers.decode(line).seq, None)
+    except msgspec.MsgspecError as error:
+        raise BadLineError(str(error)) from error
+
+
+def encode_command(command: Command) -> bytes:
+    """A command as one line."""
+    return _encoder.encode(command) + b"\n"
+
+
+def decode_command(line: bytes) -> Command | None:
+    """The command of a line, or None where it is not known."""
+    try:
+        return _commands.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def slices(rows: Iterable[Row]) -> Iterator[Snapshot]:
+    """Everything known as slices of a snapshot; at least one, so that a reader knows that it has it all."""
+    packs: list[list[Row]] = [[]]
+    room = _SLICE_BYTES
+    for row in rows:
+        size = len(_encoder.encode(row))
+        if size > room and packs[-1]:
+            packs.append([])
+            room = _SLICE_BYTES
+        packs[-1].append(row)
+        room -= size
+    for part, pack in enumerate(packs):
+        yield Snapshot(part=part, parts=len(packs), rows=tuple(pack))
+
+
+def split_result(result: ScanResult | Agreement) -> Iterator[ResultPart]:
+    """A result as parts that each fit a line."""
+    mode = Mode.SCAN if isinstance(result, ScanResult) else Mode.RANKS
+    text = _encoder.encode(result).decode()
+    parts = -(-len(text) // _RESULT_CHARS)
+    for part in range(parts):
+        piece = text[part * _RESULT_CHARS : (part + 1) * _RESULT_CHARS]
+        yield ResultPart(mode=mode, part=part, parts=parts, text=piece)
+
+
+def join_result(parts: Iterable[ResultPart]) -> ScanResult | Agreement:
+    """The result that `split_result` was given; the parts in their order."""
+    pieces = tuple(parts)
+    text = "".join(piece.text for piece in pieces)
+    try:
+        if pieces[0].mode is Mode.SCAN:
+            return msgspec.json.decode(text, type=ScanResult)
+        return msgspec.json.decode(text, type=Agreement)
+    except msgspec.MsgspecError as error:
+        raise BadLineError(str(error)) from error

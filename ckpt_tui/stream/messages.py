@@ -1,0 +1,193 @@
+"""The messages of a stream. A line is an `Envelope`: a number that rises by one, and a message.
+
+A stream is `hello`, a `snapshot` in slices, then rows that replace what was known under their key, a `beat` a second,
+and `bye` at the end. Texts in here are escaped (`present.safe`). Fields are added, never renamed; a message that a
+reader does not know is skipped and counted.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from ..facts.files import FileResult, Role, State
+from ..facts.scan import CheckpointRef
+from ..facts.status import Cell, RankStatus
+
+PROTOCOL = 1
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """The base of all messages."""
+
+
+class Word(StrEnum):
+    """The one word that says how it stands: the verdict line's first."""
+
+    STARTING = "STARTING"
+    MEETING = "MEETING"
+    READING = "READING"
+    COMPARING = "COMPARING"
+    DONE = "DONE"
+    VERIFIED = "VERIFIED"
+    AGREE = "AGREE"
+    DAMAGED = "DAMAGED"
+    DIFFER = "DIFFER"
+    INCOMPLETE = "INCOMPLETE"
+    UNDECIDED = "UNDECIDED"
+    NO_BEAT = "NO BEAT"
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"
+
+
+class Level(StrEnum):
+    """How loud a log line is. `native` is what libraries wrote on the worker's stderr."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    NATIVE = "native"
+
+
+class Mode(StrEnum):
+    """What a worker does."""
+
+    SCAN = "scan"
+    RANKS = "ranks"
+
+
+class Hello(_Message, frozen=True, tag="hello"):
+    """Who speaks, and in which version."""
+
+    protocol: int
+    tool: str
+    mode: Mode
+    pid: int
+
+
+class Survey(_Message, frozen=True, tag="survey"):
+    """What is going to be read. `roles` holds one character a file: `w` for weights, `s` for a sidecar."""
+
+    checkpoint: CheckpointRef
+    host: str
+    roles: str
+    bytes_total: int
+    threads: int
+    sha256: bool
+    rank: int = 0
+    world_size: int = 1
+    identity: str | None = None
+    #: Weights that lie there and are not compared.
+    not_compared: int = 0
+
+
+class Watching(_Message, frozen=True, tag="watching"):
+    """Whose file rows flow: the answer to `watch`."""
+
+    rank: int
+
+
+class RankRow(_Message, frozen=True, tag="rank"):
+    """One rank's progress, and when it was last heard (seconds since the epoch)."""
+
+    status: RankStatus
+    heard: float
+
+
+class FileRow(_Message, frozen=True, tag="file"):
+    """One file of the watched rank. `note` says what is wrong with it; `result` is there once it is done, if known."""
+
+    rank: int
+    index: int
+    name: str
+    role: Role
+    size: int
+    cell: Cell
+    state: State = State.GOOD
+    done: int = 0
+    #: Bytes a second: so far while it is read, on average when it was.
+    rate: float = 0.0
+    note: str | None = None
+    result: FileResult | None = None
+
+
+class VerdictRow(_Message, frozen=True, tag="verdict"):
+    """The outcome so far, or with `code` the final one. `lines` say where it differs."""
+
+    word: Word
+    text: str
+    #: What else is wrong, beside the verdict: a lost rank is named even where ranks differ.
+    also: str = ""
+    lines: tuple[str, ...] = ()
+    code: int | None = None
+
+
+class LogLine(_Message, frozen=True, tag="log"):
+    """One line for the log; `number` is its key."""
+
+    number: int
+    at: float
+    level: Level
+    text: str
+    rank: int = 0
+
+
+class ResultPart(_Message, frozen=True, tag="result"):
+    """A piece of the result's JSON. All parts joined are a whole ScanResult or Agreement."""
+
+    mode: Mode
+    part: int
+    parts: int
+    text: str
+
+
+Row = Survey | Watching | RankRow | FileRow | VerdictRow | LogLine | ResultPart
+
+
+class Snapshot(_Message, frozen=True, tag="snapshot"):
+    """A slice of everything known. The first slice (`part` 0) begins anew, the last one (`parts` - 1) takes effect."""
+
+    part: int
+    parts: int
+    rows: tuple[Row, ...]
+
+
+class Beat(_Message, frozen=True, tag="beat"):
+    """The worker lives."""
+
+    at: float
+
+
+class Bye(_Message, frozen=True, tag="bye"):
+    """The end, with the exit code. An end of file without it is a crash."""
+
+    code: int
+    reason: str = ""
+
+
+Message = Hello | Snapshot | Row | Beat | Bye
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """A message with its number. `message` is None where this reader does not know its type."""
+
+    seq: int
+    message: Message | None
+
+
+class Quit(_Message, frozen=True, tag="quit"):
+    """Stop what you do and end."""
+
+
+class Resync(_Message, frozen=True, tag="resync"):
+    """Send everything again: the reader has missed something."""
+
+
+class Watch(_Message, frozen=True, tag="watch"):
+    """Send this rank's file rows from now on."""
+
+    rank: int
+
+
+Command = Quit | Resync | Watch

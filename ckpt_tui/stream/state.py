@@ -1,0 +1,186 @@
+"""The reader's side: what is known of a worker, and how a batch of messages changes it. No clock, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .codec import BadLineError, join_result
+from .messages import (
+    Beat,
+    Bye,
+    Envelope,
+    FileRow,
+    Hello,
+    LogLine,
+    RankRow,
+    ResultPart,
+    Row,
+    Snapshot,
+    Survey,
+    VerdictRow,
+    Watching,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..facts.agreement import Agreement
+    from ..facts.scan import ScanResult
+
+LOG_LINES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The stream is over. `code` is the process's exit code, negative for a signal, None where it has none."""
+
+    code: int | None
+
+
+#: What a source hands over: numbered messages, lines it could not read (None), log lines of its own, and the end.
+Event = Envelope | LogLine | Ended | None
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a batch has touched, for those who draw only what changed."""
+
+    files: set[tuple[int, int]] = field(default_factory=set)
+    ranks: set[int] = field(default_factory=set)
+    #: Survey, watched rank, verdict, result, or everything: draw it all again.
+    all: bool = False
+    logs: bool = False
+    beat: bool = False
+    ended: bool = False
+    #: Something was missed: ask for a snapshot.
+    resync: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.ranks or self.all or self.logs or self.ended)
+
+
+@dataclass(slots=True)
+class StreamState:
+    """All that a view may read."""
+
+    hello: Hello | None = None
+    survey: Survey | None = None
+    watched: int = 0
+    ranks: dict[int, RankRow] = field(default_factory=dict)
+    files: dict[tuple[int, int], FileRow] = field(default_factory=dict)
+    verdict: VerdictRow | None = None
+    logs: dict[int, LogLine] = field(default_factory=dict)
+    result: ScanResult | Agreement | None = None
+    bye: Bye | None = None
+    ended: Ended | None = None
+    seq: int = 0
+    #: Lines and messages that this reader could not read.
+    skipped: int = 0
+    #: Parts of a result that is not whole yet.
+    parts: dict[int, ResultPart] = field(default_factory=dict)
+    #: Rows of a snapshot whose last slice has not come, and the slice that comes next.
+    slices: list[Row] = field(default_factory=list)
+    next_slice: int = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will come any more."""
+        return self.bye is not None or self.ended is not None
+
+
+def apply(state: StreamState, batch: Iterable[Event]) -> Changes:
+    """Take in a batch; the same messages give the same state, however they were cut into batches."""
+    changes = Changes()
+    for event in batch:
+        match event:
+            case None:
+                state.skipped += 1
+                changes.resync = True
+            case Ended():
+                state.ended = event
+                changes.ended = True
+            case LogLine():
+                _row(state, event, changes)
+            case Envelope():
+                if event.seq != state.seq + 1:
+                    changes.resync = True
+                state.seq = event.seq
+                _message(state, event, changes)
+    return changes
+
+
+def _message(state: StreamState, envelope: Envelope, changes: Changes) -> None:
+    match envelope.message:
+        case None:
+            state.skipped += 1
+        case Hello() as hello:
+            state.hello = hello
+            changes.all = True
+        case Beat():
+            changes.beat = True
+        case Bye() as bye:
+            state.bye = bye
+            changes.all = True
+        case Snapshot() as snapshot:
+            _snapshot(state, snapshot, changes)
+        case row:
+            _row(state, row, changes)
+
+
+def _snapshot(state: StreamState, snapshot: Snapshot, changes: Changes) -> None:
+    if snapshot.part == 0:
+        state.slices, state.next_slice = [], 0
+    if snapshot.part != state.next_slice:
+        changes.resync = True
+        return
+    state.slices.extend(snapshot.rows)
+    state.next_slice += 1
+    if state.next_slice < snapshot.parts:
+        return
+    rows, state.slices, state.next_slice = state.slices, [], 0
+    # Log lines of the source's own have negative numbers and are not the worker's to forget.
+    state.logs = {number: line for number, line in state.logs.items() if number < 0}
+    state.survey = state.verdict = state.result = None
+    state.ranks, state.files, state.parts = {}, {}, {}
+    changes.all, changes.resync = True, False
+    for row in rows:
+        _row(state, row, changes)
+
+
+def _row(state: StreamState, row: Row, changes: Changes) -> None:
+    match row:
+        case FileRow():
+            state.files[row.rank, row.index] = row
+            changes.files.add((row.rank, row.index))
+        case RankRow():
+            state.ranks[row.status.rank] = row
+            changes.ranks.add(row.status.rank)
+        case LogLine():
+            state.logs[row.number] = row
+            if len(state.logs) > LOG_LINES:
+                del state.logs[next(iter(state.logs))]
+            changes.logs = True
+        case Survey():
+            state.survey = row
+            changes.all = True
+        case VerdictRow():
+            state.verdict = row
+            changes.all = True
+        case Watching():
+            state.watched = row.rank
+            state.files = {key: file for key, file in state.files.items() if key[0] == row.rank}
+            changes.all = True
+        case ResultPart():
+            _result(state, row, changes)
+
+
+def _result(state: StreamState, row: ResultPart, changes: Changes) -> None:
+    state.parts[row.part] = row
+    if len(state.parts) < row.parts:
+        return
+    try:
+        state.result = join_result(state.parts[part] for part in range(row.parts))
+    except (BadLineError, KeyError):
+        state.skipped += 1
+    changes.all = True

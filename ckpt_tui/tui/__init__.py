@@ -1,0 +1,39 @@
+"""The screen: `run` is the one entrance. Only this package imports textual, and not before the worker runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["run"]
+
+
+def run(
+    worker_argv: Sequence[str],
+    *,
+    title: str,
+    start_view: Literal["files", "ranks"] = "files",
+    ascii_only: bool = False,
+    plain: bool = False,
+) -> int:
+    """Open the screen on a worker (`ckpt-tui _worker ...worker_argv`) and return the exit code.
+
+    `title` is the path as escaped text; `plain` leaves colours out, as NO_COLOR asks. The worker ends with the screen.
+    """
+    from .sources import ChildSource
+
+    # -P: no module is ever taken from the folder that we stand in, which may be a checkpoint with code in it.
+    source = ChildSource([sys.executable, "-P", "-m", "ckpt_tui", "_worker", *worker_argv])
+    try:
+        from .app import CkptApp
+        from .farewell import farewell
+
+        app = CkptApp(source, path=title, start_view=start_view, ascii_only=ascii_only, plain=plain)
+        app.run()
+    finally:
+        source.close()
+    sys.stdout.write("\n".join([*farewell(app.desk.state, title), ""]))
+    return app.return_code or 0

@@ -1,0 +1,299 @@
+"""The screen. It hashes nothing and holds no process group: it drains a source and draws."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.widgets import Input
+
+from ..facts.clock import SystemClock
+from ..stream.messages import Resync, Watch
+from ..stream.state import Changes, apply
+from .desk import Desk
+from .farewell import exit_code
+from .rows import lines
+from .rows.charset import charset
+from .theme import ANSI, DARK, LIGHT, themes
+from .views.files import FilesView
+from .views.log import LogView
+from .views.ranks import RanksView
+from .widgets.box import Box
+from .widgets.line_view import LineView
+from .widgets.table import TABLE_KEYS, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.screen import Screen
+
+    from ..facts.clock import Clock
+    from .rows.spans import Line
+    from .sources import Source
+    from .views.view import View
+
+ViewName = Literal["files", "ranks", "log"]
+#: Seconds between two looks into the inbox.
+_TICK = 0.1
+#: Below these heights the air goes; then tabs and legend go.
+_SHORT, _LOW = 28, 20
+
+#: (key, view, word) of the tabs that work.
+TABS: tuple[tuple[str, ViewName, str], ...] = (("1", "files", "Files"), ("2", "ranks", "Ranks"), ("6", "log", "Log"))
+VIEWS: dict[ViewName, type[View]] = {"files": FilesView, "ranks": RanksView, "log": LogView}
+#: (number at which it leaves, key, word) of the footer.
+_FOOTER = (
+    (1, "?", "help"), (4, "/", "filter"), (5, "s", "sort"), (7, "[ ]", "rank"), (6, "y", "copy"), (3, "^p", "commands"),
+    (0, "q", "quit"),
+)  # fmt: skip
+
+KEYS = (
+    *(Binding(key, f"view('{view}')", f"{word} view") for key, view, word in TABS),
+    Binding("left_square_bracket", "rank(-1)", "previous rank"),
+    Binding("right_square_bracket", "rank(1)", "next rank"),
+    Binding("slash", "filter", "filter by name"),
+    Binding("s", "sort", "sort by trouble, name, size"),
+    Binding("space", "fold", "fold, unfold"),
+    Binding("y", "copy", "copy the digest"),
+    Binding("t", "light", "light, dark"),
+    Binding("question_mark", "help", "this help"),
+    Binding("ctrl+p", "command_palette", "commands"),
+    Binding("ctrl+z", "suspend_process", "to the shell; fg comes back"),
+    Binding("escape", "clear", "clear the filter"),
+    Binding("q,ctrl+c,ctrl+q", "leave", "quit"),
+)
+
+_KEY_WORDS = {"left_square_bracket": "[", "right_square_bracket": "]", "slash": "/", "question_mark": "?"}
+
+
+def _shown(keys: str) -> str:
+    """Keys as people write them: `q  ^c`."""
+    return "  ".join(_KEY_WORDS.get(key, key.replace("ctrl+", "^")) for key in keys.split(","))
+
+
+class CkptApp(App[int]):
+    """Files, Ranks and Log of one worker."""
+
+    CSS_PATH = "app.tcss"
+    TITLE = "ckpt-tui"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar = [*KEYS]
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        path: str,
+        start_view: ViewName = "files",
+        ascii_only: bool = False,
+        plain: bool = False,
+        light: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        """`plain`: no colours of our own, as NO_COLOR asks."""
+        super().__init__(ansi_color=True if plain else None)
+        self._source = source
+        self.desk = Desk(charset(ascii_only=ascii_only), clock or SystemClock(), path)
+        self.desk.heard_at = self.desk.clock.monotonic()
+        self._view: ViewName = start_view
+        self._resync_at = float("-inf")
+        for theme in themes():
+            self.register_theme(theme)
+        self.theme = ANSI if plain else LIGHT if light else DARK
+        for name in [name for name in self.available_themes if name not in {DARK, LIGHT, ANSI}]:
+            self.unregister_theme(name)
+
+    def compose(self) -> ComposeResult:
+        """Title, verdict, tabs, the views, and the keys."""
+        yield LineView(lambda width, _: [lines.title(self.desk.state, self.desk.path, self.desk.charset, width)],
+                       id="title", height=1)  # fmt: skip
+        yield LineView(self._verdict, id="verdict", height=1)
+        yield LineView(self._tabs, id="tabs", height=2)
+        yield FilesView(self.desk)
+        yield RanksView(self.desk)
+        yield LogView(self.desk)
+        yield Input(placeholder="part of a name", id="filter", compact=True)
+        yield LineView(self._footer, id="footer", height=1)
+
+    def on_mount(self) -> None:
+        """Start to drain; leave orderly on the signals that would leave the terminal broken."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            try:
+                loop.add_signal_handler(number, partial(self._leave, 128 + number))
+            except (RuntimeError, ValueError):  # not in the main thread, as under some test runners
+                break
+        self._show(self._view)
+        self.set_interval(_TICK, self._tick)
+        self._tick()
+
+    @property
+    def view(self) -> View:
+        """The view that is shown."""
+        return self._base.query_one(VIEWS[self._view])
+
+    @property
+    def _base(self) -> Screen[object]:
+        """The screen under any box."""
+        return self.screen_stack[0]
+
+    def _tick(self) -> None:
+        """Take in what has come and draw what changed."""
+        desk = self.desk
+        batch = self._source.drain()
+        changes = apply(desk.state, batch)
+        now = desk.clock.monotonic()
+        if batch:
+            desk.heard_at = now
+        if changes.resync and now - self._resync_at >= 1.0:
+            self._resync_at = now
+            self._source.send(Resync())
+        desk.sample()
+        self._draw(changes)
+
+    def _draw(self, changes: Changes, *, force: bool = False) -> None:
+        if not self.is_running or not self.screen_stack:
+            return
+        for name in ("#title", "#verdict", "#tabs", "#footer"):
+            self._base.query_one(name, LineView).redraw()
+        self.view.update_rows(changes, force=force)
+
+    def _show(self, name: ViewName) -> None:
+        self._view = name
+        for other, kind in VIEWS.items():
+            self._base.query_one(kind).display = other == name
+        self.view.table.focus()
+        self.call_after_refresh(self._draw, Changes(all=True), force=True)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Short screens do without air, low ones without tabs and legend."""
+        self._base.set_class(event.size.height < _SHORT, "-short")
+        self._base.set_class(event.size.height < _LOW, "-low")
+        self.call_after_refresh(self._draw, Changes(all=True), force=True)
+
+    def _verdict(self, width: int, _height: int) -> list[Line]:
+        desk = self.desk
+        silent = desk.clock.monotonic() - desk.heard_at
+        return [lines.verdict_line(lines.standing(desk.state, silent, desk.path), desk.charset, width)]
+
+    def _tabs(self, width: int, _height: int) -> list[Line]:
+        active = next(word for _, view, word in TABS if view == self._view)
+        return list(lines.tabs([(key, word) for key, _, word in TABS], active, self.desk.charset, width))
+
+    def _footer(self, width: int, _height: int) -> list[Line]:
+        survey = self.desk.state.survey
+        several = survey is not None and survey.world_size > 1
+        keys = [entry for entry in _FOOTER if several or entry[1] != "[ ]"]
+        return [lines.footer(keys, self.desk.charset, width)]
+
+    def on_line_view_pressed(self, event: LineView.Pressed) -> None:
+        """A click on a tab."""
+        if event.control.id != "tabs":
+            return
+        left = 0
+        for key, view, word in TABS:
+            left += len(key) + len(word) + 5
+            if event.x < left:
+                self._show(view)
+                return
+
+    def action_view(self, name: ViewName) -> None:
+        """Another view."""
+        self._show(name)
+
+    def action_rank(self, by: int) -> None:
+        """Watch another rank's files; the answer arrives as state."""
+        ranks = sorted(self.desk.state.ranks)
+        if len(ranks) > 1:
+            watched = self.desk.state.watched
+            place = ranks.index(watched) if watched in ranks else 0
+            self._source.send(Watch(rank=ranks[(place + by) % len(ranks)]))
+
+    def action_filter(self) -> None:
+        """Type a part of a name."""
+        self._show("files")
+        field = self.query_one(Input)
+        field.add_class("-open")
+        field.focus()
+
+    def action_clear(self) -> None:
+        """Away with the filter."""
+        field = self.query_one(Input)
+        field.value = ""
+        field.remove_class("-open")
+        self.view.table.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter as it is typed."""
+        self.query_one(FilesView).set_filter(event.value)
+        self._draw(Changes(), force=True)
+
+    def on_input_submitted(self) -> None:
+        """The filter stays; the keys go to the table again."""
+        field = self.query_one(Input)
+        field.set_class(bool(field.value), "-open")
+        self.view.table.focus()
+
+    def action_sort(self) -> None:
+        """The next order of the files."""
+        files = self.query_one(FilesView)
+        self._show("files")
+        files.turn_sort()
+
+    def action_fold(self) -> None:
+        """Open or fold the row under the cursor."""
+        self.view.turn_fold()
+        self._draw(Changes(all=True), force=True)
+
+    def action_copy(self) -> None:
+        """The digest under the cursor to the clipboard, through the terminal."""
+        copied = self.view.copied()
+        if copied is None:
+            self.notify("nothing to copy here yet", timeout=2)
+            return
+        self.copy_to_clipboard(copied[0])
+        self.notify(f"{copied[1]} {copied[0][:12]} copied", timeout=2, markup=False)
+
+    def on_table_opened(self, event: Table.Opened) -> None:
+        """Everything about one row."""
+        event.stop()
+        details = self.view.details()
+        if details is None:
+            self.action_fold()
+        else:
+            self.push_screen(Box(details[0], details[1], "y copy   esc back"))
+
+    def action_light(self) -> None:
+        """Light or dark."""
+        if self.theme != ANSI:
+            self.theme = LIGHT if self.theme == DARK else DARK
+
+    def action_help(self) -> None:
+        """All keys, made from the bindings."""
+        pairs = [(_shown(binding.key), binding.description) for binding in (*KEYS, *TABLE_KEYS)]
+        self.push_screen(Box("keys", pairs))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: what the keys do, by name."""
+        del screen
+        for key, view, word in TABS:
+            yield SystemCommand(f"{word} view", f"key {key}", partial(self.action_view, view))
+        yield SystemCommand("Filter files", "key /", self.action_filter)
+        yield SystemCommand("Sort files", "key s: trouble first, name, size", self.action_sort)
+        yield SystemCommand("Next rank", "key ]", partial(self.action_rank, 1))
+        yield SystemCommand("Light or dark", "key t", self.action_light)
+        yield SystemCommand("Keys", "key ?", self.action_help)
+        yield SystemCommand("Quit", "key q", self.action_leave)
+
+    def action_leave(self) -> None:
+        """Leave with the session's code."""
+        self._leave(exit_code(self.desk.state))
+
+    def _leave(self, code: int) -> None:
+        self.exit(return_code=code)

@@ -1,0 +1,64 @@
+"""What all views share: the state, the charset, the clock, and the rate's recent past. No textual."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..facts.agreement import Agreement
+from ..facts.status import Phase
+from ..stream.state import StreamState
+
+if TYPE_CHECKING:
+    from ..facts.clock import Clock
+    from ..facts.status import RankStatus
+    from .rows.charset import Charset
+
+#: Seconds between two samples of the rate, and how many are kept.
+_EVERY, _KEPT = 0.5, 120
+
+
+@dataclass
+class Desk:
+    """One screen's data. Views read it; only the app writes it."""
+
+    charset: Charset
+    clock: Clock
+    path: str
+    state: StreamState = field(default_factory=StreamState)
+    #: Monotonic seconds at which the worker was last heard.
+    heard_at: float = 0.0
+    #: The watched rank's rate, twice a second, the newest last.
+    rates: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    #: The highest rate of any file so far.
+    peak_rate: float = 0.0
+    _sampled_at: float = float("-inf")
+
+    @property
+    def watched(self) -> RankStatus | None:
+        """The status of the rank whose files are shown."""
+        row = self.state.ranks.get(self.state.watched)
+        return row.status if row else None
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """The verdict over all ranks, once it is there."""
+        return self.state.result if isinstance(self.state.result, Agreement) else None
+
+    @property
+    def mean_rate(self) -> float:
+        """The mean rate while anything was read: what the time saved is reckoned with."""
+        moving = [rate for rate in self.rates if rate > 0]
+        return sum(moving) / len(moving) if moving else 0.0
+
+    def sample(self) -> None:
+        """Take in the present rate, if it is time and anything is read."""
+        now, status = self.clock.monotonic(), self.watched
+        for row in self.state.files.values():
+            self.peak_rate = max(self.peak_rate, row.rate)
+        if status is None or now - self._sampled_at < _EVERY:
+            return
+        if status.phase in {Phase.IDENTITY, Phase.CONTENT} and status.bytes_done < status.bytes_total:
+            self._sampled_at = now
+            self.rates.append(status.rate)

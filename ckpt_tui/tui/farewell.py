@@ -1,0 +1,35 @@
+"""What stays on the terminal when the screen is gone: the verdict and where it differs, and the exit code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..facts.outcome import Exit
+from ..stream.messages import Word
+
+if TYPE_CHECKING:
+    from ..stream.state import StreamState
+
+
+def exit_code(state: StreamState) -> int:
+    """The session's code; 130 if left before a verdict, 3 where the worker was lost."""
+    if state.verdict is not None and state.verdict.code is not None:
+        return state.verdict.code
+    if state.bye is not None:
+        return state.bye.code
+    return Exit.INTERRUPTED if state.ended is None else Exit.UNDECIDED
+
+
+def farewell(state: StreamState, path: str) -> list[str]:
+    """The lines to print: what the verdict line said, and where it differs."""
+    verdict = state.verdict
+    if verdict is not None and verdict.code is not None:
+        return [f"{verdict.word}  {verdict.text}", *(f"  {line}" for line in verdict.lines)]
+    if state.bye is not None and state.bye.code != Exit.INTERRUPTED:
+        return [f"{Word.FAILED}  {state.bye.reason or path}"]
+    if state.ended is not None and state.bye is None:
+        code = state.ended.code
+        how = "ended without a verdict" if code is None or code >= 0 else f"died with signal {-code}"
+        native = [entry.text for number, entry in state.logs.items() if number < 0][-3:]
+        return [f"{Word.UNDECIDED}  the worker {how}: {path}", *(f"  {text}" for text in native)]
+    return [f"{Word.STOPPED}  before a verdict: {path}"]

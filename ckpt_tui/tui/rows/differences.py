@@ -1,0 +1,69 @@
+"""Where the groups differ, in a few lines: each file with its segments, what each group holds, cause and mend."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from ...facts import ranksets
+from ...present import units
+from .spans import Line, Span, clip, line, spread, width
+
+if TYPE_CHECKING:
+    from ...facts.agreement import Agreement, Difference
+    from .charset import Charset
+
+_LABEL = 10
+
+
+def differences(agreement: Agreement, charset: Charset, room: int, rows: int) -> list[Line]:
+    """At most `rows` lines about what is not the same; what does not fit is counted."""
+    if not agreement.differences or rows < 2:
+        return []
+    title = f" {units.count(len(agreement.differences), 'file differs', 'files differ')} "
+    rule = charset.rule * max(room - len(title) - 6, 0)
+    drawn = [line("  ", (charset.rule * 2, "faint"), (title, "strong"), (rule, "faint"))]
+    for difference in agreement.differences:
+        drawn += _difference(agreement, difference, charset, room)
+    if len(drawn) <= rows:
+        return drawn
+    left = len(drawn) - rows + 1
+    return [*drawn[: rows - 1], _labelled("", (Span(f"and {units.count(left, 'line')} more", "dim"),))]
+
+
+def _labelled(label: str, spans: Line, tone: str = "dim") -> Line:
+    return (Span(f"  {label:<{_LABEL}}", tone), *spans)
+
+
+def _wrapped(label: str, text: str, room: int, tone: str = "") -> list[Line]:
+    """A long text whole, on as many lines as it takes."""
+    parts = wrap(text, max(room - _LABEL - 4, 12), break_on_hyphens=False)
+    return [_labelled("" if number else label, line((part, tone))) for number, part in enumerate(parts)]
+
+
+def _difference(agreement: Agreement, difference: Difference, charset: Charset, room: int) -> list[Line]:
+    """One file: where, who holds what, why, and what would mend it."""
+    lines = _wrapped("file", charset.name(difference.file), room, "strong")
+    for segment in difference.segments:
+        where = f"{units.size(segment.length)} at byte {segment.offset:,}"
+        name = charset.name(segment.name)
+        label = _labelled(segment.kind.value, line((name, "bad")))
+        if width(label) + len(where) + 7 <= room:
+            lines.append(spread(label, line((where, "dim")), room - 4, ellipsis=charset.ellipsis))
+        else:
+            lines += [*_wrapped(segment.kind.value, name, room, "bad"), _labelled("", line((where, "dim")))]
+    if difference.segments_left_out:
+        more = units.count(difference.segments_left_out, "more segment")
+        lines.append(_labelled("", line((f"and {more}", "dim"))))
+    ranks = {group.name: ranksets.fold(group.ranks) for group in agreement.groups}
+    wide = max(map(len, ranks.values()), default=0)
+    for letter, held in sorted(difference.groups.items()):
+        who = f"{ranks.get(letter, ''):<{wide}}  "
+        said = _labelled(f"group {letter}", line((who, "plain"), charset.name(held)))
+        lines.append(clip(said, room - 2, charset.ellipsis))
+    if difference.cause.summary:
+        likely = "perhaps" if difference.cause.candidate else "cause"
+        lines += _wrapped(likely, charset.name(difference.cause.summary), room)
+    if difference.cause.mend:
+        lines += _wrapped("mend", charset.name(difference.cause.mend), room)
+    return lines

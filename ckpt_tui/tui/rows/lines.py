@@ -1,0 +1,215 @@
+"""The lines around the tables: title, verdict, tabs, the whole's progress, legend, footer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...facts import ranksets
+from ...facts.status import Phase
+from ...present import units
+from ...stream.messages import Mode, Word
+from .spans import Line, Span, clip, fit, line, pieces, spread, width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...facts.status import RankStatus
+    from ...stream.messages import Survey
+    from ...stream.state import StreamState
+    from .charset import Charset
+
+#: Silence of this many seconds is said on the screen.
+SILENCE = 3.0
+
+#: The surface that each word lies on; `-strong` is the same for the word itself.
+SURFACES = {
+    Word.STARTING: "neutral", Word.MEETING: "run", Word.READING: "run", Word.COMPARING: "run", Word.DONE: "neutral",
+    Word.VERIFIED: "well", Word.AGREE: "well", Word.DAMAGED: "alarm", Word.DIFFER: "alarm",
+    Word.INCOMPLETE: "caution", Word.UNDECIDED: "caution", Word.NO_BEAT: "caution", Word.FAILED: "caution",
+    Word.STOPPED: "neutral",
+}  # fmt: skip
+
+
+def title(state: StreamState, path: str, charset: Charset, room: int) -> Line:
+    """What is looked at, and as which rank."""
+    survey = state.survey
+    if survey is None:
+        return line(" ", (charset.name(_last(path)), "strong"), "   ", (charset.name(path), "dim"))
+    ref = survey.checkpoint
+    name = ref.repo_id or _last(ref.path)
+    shards = survey.roles.count("w")
+    parts = [
+        (0, line((charset.name(name), "strong"))),
+        (3, line((f"hub rev {ref.revision[:8]}" if ref.revision else "", "dim"))),
+        (2, line((units.count(shards, "shard"), "dim"))),
+        (1, line((units.size(survey.bytes_total), "dim"))),
+    ]
+    if not ref.repo_id:
+        parts.append((4, line((charset.name(ref.path), "dim"))))
+    host = state.ranks[state.watched].status.host if state.watched in state.ranks else survey.host
+    who = line(
+        ("rank ", "dim"), (f"[{state.watched} {charset.name(host)}]", "strong"), (f" of {survey.world_size}", "dim")
+    ) if survey.world_size > 1 else line((charset.name(host), "dim"))  # fmt: skip
+    room -= 2
+    left = pieces(parts, max(room - width(who) - 3, 12))
+    return (Span(" "), *spread(left, who, room, ellipsis=charset.ellipsis), Span(" "))
+
+
+def _last(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[-1] or path
+
+
+class Standing(NamedTuple):
+    """What the verdict line says: a word, parts with the number at which they leave, and the outcome so far."""
+
+    word: Word
+    parts: tuple[tuple[int, Line], ...]
+    outcome: str = ""
+    outcome_surface: str = ""
+
+
+def standing(state: StreamState, silent: float, path: str) -> Standing:
+    """How it stands now. `silent` is how many seconds ago the worker was last heard."""
+    verdict = state.verdict
+    if verdict is not None and verdict.code is not None:
+        return Standing(verdict.word, ((0, line(verdict.text)),), verdict.also, "caution")
+    outcome = ("", "") if verdict is None else (verdict.text, SURFACES[verdict.word])
+    if state.over:
+        return _ended(state, outcome)
+    if silent >= SILENCE and state.hello is not None:
+        said = f"no word from the worker for {units.age(silent)}; it may be busy or stopped"
+        return Standing(Word.NO_BEAT, ((0, line(said)),), *outcome)
+    if state.survey is None and not state.ranks:
+        return Standing(Word.STARTING, ((0, line(f"looking at {path}" if state.hello else "the worker is starting")),))
+    statuses = [row.status for row in state.ranks.values()]
+    waiting = [status.rank for status in statuses if status.phase is Phase.ABSENT]
+    world = state.survey.world_size if state.survey else 1
+    here = [status.rank for status in statuses if status.phase not in {Phase.ABSENT, Phase.LOST}]
+    if world > 1 and any(status.phase is Phase.MEETING for status in statuses):
+        missing = waiting or sorted(set(range(world)) - set(here))
+        parts = [(0, line(f"{len(here)} of {world} ranks are here"))]
+        if missing:
+            parts.append((1, line(f"waiting for {ranksets.named(missing)}")))
+        return Standing(Word.MEETING, tuple(parts), *outcome)
+    alive = [status for status in statuses if status.phase not in {Phase.ABSENT, Phase.LOST, Phase.FAILED}]
+    if alive and all(status.phase in {Phase.COMPARING, Phase.DONE} for status in alive):
+        return Standing(Word.COMPARING, ((0, line("every byte is known; comparing")),), *outcome)
+    return Standing(Word.READING, _reading(alive, world), *outcome)
+
+
+def _ended(state: StreamState, outcome: tuple[str, str]) -> Standing:
+    if state.bye is not None:
+        word = Word.STOPPED if state.bye.code == 130 else Word.FAILED
+        return Standing(word, ((0, line(state.bye.reason or "stopped before a verdict")),), *outcome)
+    code = state.ended.code if state.ended else None
+    if code is None:
+        how = "the stream ended without a verdict"
+    else:
+        how = f"the worker died with signal {-code}" if code < 0 else f"the worker ended with code {code}"
+    return Standing(Word.NO_BEAT, ((0, line(how)), (1, line("the log may say why"))), *outcome)
+
+
+def _reading(statuses: Sequence[RankStatus], world: int) -> tuple[tuple[int, Line], ...]:
+    done, total = sum(s.bytes_done for s in statuses), sum(s.bytes_total for s in statuses)
+    rate = sum(s.rate for s in statuses)
+    if total <= 0:
+        return ((0, line("headers, index and config first")),)
+    unit = units.size_unit(total)
+    on = f" on {units.count(world, 'rank')}" if world > 1 else ""
+    # An answer is there when the slowest rank has one.
+    lefts = [(s.bytes_total - s.bytes_done) / s.rate for s in statuses if s.rate > 0 and s.bytes_done < s.bytes_total]
+    left = f"{units.duration(max(*lefts, 1.0))} left" if lefts else ""
+    return (
+        (2, line(f"{units.in_unit(done, unit)} of {units.in_unit(total, unit)} {unit[0]}{on}")),
+        (0, line(f"{units.percent(done, total):>5}")),
+        (3, line(f"{units.rate(rate)}" if rate > 0 else "")),
+        (1, line(left)),
+    )
+
+
+def verdict_line(now: Standing, charset: Charset, room: int) -> Line:
+    """The one large coloured line, exactly `room` cells wide."""
+    surface = SURFACES[now.word]
+    word = line((f" {now.word} ", f"{surface}-strong"))
+    chip: Line = ()
+    if now.outcome:
+        chip = line((f" {charset.cross} {charset.name(now.outcome)} ", f"{now.outcome_surface}-strong"))
+        # It may take what the word and the part that leaves last do not need.
+        last = min(now.parts, key=lambda part: part[0])[1]
+        chip = clip(chip, room - width(word) - width(last) - 4, charset.ellipsis)
+    space = room - width(chip) - width(word) - 2
+    body = pieces(now.parts, space)
+    safe = [Span(charset.name(text), surface) for text, _ in body]
+    filled = fit([Span("  ", surface), *safe], room - width(chip) - width(word), ellipsis=charset.ellipsis)
+    return (*word, *(Span(text, tone or surface) for text, tone in filled), *chip)
+
+
+def tabs(names: Sequence[tuple[str, str]], active: str, charset: Charset, room: int) -> tuple[Line, Line]:
+    """The tabs, and the rule under them, which is heavier under the active one. `names` are (key, word) pairs."""
+    words: list[Span] = []
+    rule: list[Span] = []
+    for key, word in names:
+        on = word == active
+        words += [Span(f" {key} ", "active" if on else "dim"), Span(f"{word} ", "strong" if on else "dim")]
+        words.append(Span("  "))
+        size = len(key) + len(word) + 3
+        rule.append(Span((charset.rule_active if on else charset.rule) * size, "active" if on else "faint"))
+        rule.append(Span(charset.rule * 2, "faint"))
+    rule.append(Span(charset.rule * max(room - width(rule), 0), "faint"))
+    return clip(words, room, ""), clip(rule, room, "")
+
+
+def overall(status: RankStatus | None, rates: Sequence[float], charset: Charset, room: int) -> Line:
+    """The whole's bar, in cached, read and to go, with the rate's recent past beside it."""
+    moving = bool(rates) or (status is not None and status.phase is not Phase.DONE)
+    spark_size = (20 if room >= 100 else 10 if room >= 64 else 0) if moving else 0
+    size = room - 2 - (spark_size + 3 if spark_size else 0)
+    total = status.bytes_total if status else 0
+    cached, done = (status.bytes_cached, status.bytes_done) if status else (0, 0)
+    first = size * cached // total if total else 0
+    second = size * done // total - first if total else 0
+    block_cached, block_read, block_rest = charset.blocks
+    if not total:
+        return ()
+    bar = line(
+        (block_cached * first, "cached"), (block_read * second, "read"), (block_rest * (size - first - second), "faint")
+    )
+    sparks = line("   ", (charset.spark(rates, spark_size), "active")) if spark_size else ()
+    return (Span(" "), *bar, *sparks)
+
+
+def legend(status: RankStatus | None, survey: Survey | None, mean_rate: float, charset: Charset, room: int) -> Line:
+    """What the bar's portions are, and what the cache saved in bytes, as a ratio, and in time."""
+    if status is None or survey is None:
+        return ()
+    unit = units.size_unit(status.bytes_total)
+
+    def amount(value: int) -> str:
+        return f"{units.in_unit(max(value, 0), unit)} {unit[0]}"
+
+    saved = status.bytes_cached / mean_rate if mean_rate > 0 else 0.0
+    about = f", about {units.duration(saved)} saved" if saved >= 1 else ""
+    unread = f", {amount(status.bytes_cached)} not read" if status.bytes_cached else ""
+    hits = f" {status.files_cached} of {status.files_total} cached{unread}{about}"
+    togo = status.bytes_total - status.bytes_done
+    block_cached, block_read, block_rest = charset.blocks
+    parts = [
+        (0, line((block_cached, "cached"), (hits, "dim"))),
+        (1, line((block_read, "read"), (f" {amount(status.bytes_done - status.bytes_cached)} read", "dim"))),
+        (2, line((block_rest, "faint"), (f" {amount(togo)} to go", "dim")) if togo > 0 else ()),
+    ]
+    how = f"{units.count(survey.threads, 'thread')}, {'sha256' if survey.sha256 else 'xxh3 alone'}"
+    right = line((how, "dim")) if room >= 110 else ()
+    left = pieces(parts, room - 2 - (width(right) + 3 if right else 0))
+    return (Span(" "), *spread(left, right, room - 2, ellipsis=charset.ellipsis))
+
+
+def footer(keys: Sequence[tuple[int, str, str]], charset: Charset, room: int) -> Line:
+    """The keys that work here, as (number at which it leaves, key, word)."""
+    parts = [(rank, line((key, "active"), (f" {word}", "dim"))) for rank, key, word in keys]
+    return (Span(" "), *clip(pieces(parts, room - 2), room - 2, charset.ellipsis))
+
+
+def is_ranks(state: StreamState) -> bool:
+    """Whether the worker takes part in a session of ranks."""
+    return state.hello is not None and state.hello.mode is Mode.RANKS

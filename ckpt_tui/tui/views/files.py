@@ -1,0 +1,147 @@
+"""The Files view: the whole's progress, what the cache saved, and one row a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...facts.files import Role
+from ..rows import files as rows
+from ..rows import lines
+from ..rows.spans import Line, TableRow, line
+from ..widgets.line_view import LineView
+from .view import View
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from ...stream.messages import FileRow
+    from ...stream.state import Changes
+    from ..desk import Desk
+
+#: Seconds between two sorts, and for how long sorting rests after a key.
+_SORT_EVERY, _REST = 1.0, 3.0
+#: Ages are drawn again this often.
+_AGE_EVERY = 30.0
+
+
+class FilesView(View):
+    """The files of the watched rank."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk, id="files")
+        self._sort = rows.Sort.TROUBLE
+        self._needle = ""
+        self._unfold = False
+        self._look = rows.look((), desk.charset, sha256=True, peak_rate=0.0)
+        self._rows: dict[int | str, TableRow] = {}
+        self._order: list[int | str] = []
+        self._sorted_at = self._aged_at = float("-inf")
+
+    def compose(self) -> ComposeResult:
+        """The bar, its legend, the table."""
+        yield LineView(self._overall, id="overall", height=1)
+        yield LineView(self._legend, id="legend", height=1)
+        yield self.new_table()
+
+    @property
+    def sort(self) -> rows.Sort:
+        """How the files are sorted."""
+        return self._sort
+
+    def update_rows(self, changes: Changes, *, force: bool = False) -> None:
+        """Draw what changed; sort at most once a second, and not right after a key."""
+        self.query_one("#overall", LineView).redraw()
+        self.query_one("#legend", LineView).redraw()
+        now = self.desk.clock.monotonic()
+        files = self._files
+        if now - self._aged_at >= _AGE_EVERY:
+            self._aged_at, force = now, True
+        look = self._shape(files, anew=changes.all or force or len(files) != len(self._rows))
+        if look != self._look or force or changes.all:
+            self._look, force = look, True
+            self._rows = {index: self._row(file) for index, file in files.items()}
+        else:
+            for rank, index in changes.files:
+                if rank == self.desk.state.watched:
+                    self._rows[index] = self._row(files[index])
+        due = now - self._sorted_at >= _SORT_EVERY and now - self.table.touched >= _REST
+        self._side(files)
+        if force or due or len(self._order) == 0:
+            self._sorted_at = now
+            self._order = rows.order(files, self._sort, self._needle, unfold=self._unfold)
+            self.table.set_columns(rows.columns(look, self._sort, self.desk.charset, self.size.width))
+            self.table.set_rows([self._rows[key] for key in self._order if key in self._rows])
+            return
+        for _, index in changes.files:
+            if index in self._rows:
+                self.table.update_row(self._rows[index])
+        if rows.SIDECARS in self._rows:
+            self.table.update_row(self._rows[rows.SIDECARS])
+
+    @property
+    def _files(self) -> dict[int, FileRow]:
+        watched = self.desk.state.watched
+        return {index: file for (rank, index), file in self.desk.state.files.items() if rank == watched}
+
+    def _shape(self, files: dict[int, FileRow], *, anew: bool) -> rows.Look:
+        """The look; measuring all names again only where they may be others."""
+        survey = self.desk.state.survey
+        sha256 = survey.sha256 if survey else True
+        if anew:
+            return rows.look(files.values(), self.desk.charset, sha256=sha256, peak_rate=self.desk.peak_rate)
+        return self._look._replace(rate_unit=rows.rate_unit(self.desk.peak_rate))
+
+    def _row(self, file: FileRow) -> TableRow:
+        return rows.file_row(file, self._look, self.desk.charset, self.desk.clock.time(), self.size.width)
+
+    def _side(self, files: dict[int, FileRow]) -> None:
+        """The one row of all quiet sidecars."""
+        self._rows.pop(rows.SIDECARS, None)
+        row = rows.sidecars_row([file for file in files.values() if file.role is Role.SIDECAR], self.desk.charset)
+        if row is not None:
+            self._rows[rows.SIDECARS] = row
+
+    def turn_sort(self) -> rows.Sort:
+        """The next order."""
+        self._sort = self._sort.next()
+        return self._sort
+
+    def set_filter(self, needle: str) -> None:
+        """Keep the rows that contain this."""
+        self._needle = needle
+
+    def turn_fold(self) -> None:
+        """Show the sidecars one by one, or as one row."""
+        self._unfold = not self._unfold
+
+    def details(self) -> tuple[str, list[tuple[str, str]]] | None:
+        """What `enter` shows of the row under the cursor."""
+        file = self._current()
+        if file is None:
+            return None
+        return file.name, rows.details(file, self.desk.charset, self.desk.clock.time())
+
+    def copied(self) -> tuple[str, str] | None:
+        """What `y` copies of the row under the cursor: a digest, and its name."""
+        file = self._current()
+        result = file.result if file else None
+        if result is None or not (result.sha256 or result.digest):
+            return None
+        return (result.sha256, "sha256") if result.sha256 else (str(result.digest), "xxh3")
+
+    def _current(self) -> FileRow | None:
+        key = self.table.cursor_key
+        return self._files.get(key) if isinstance(key, int) else None
+
+    def _overall(self, width: int, _height: int) -> list[Line]:
+        return [lines.overall(self.desk.watched, self.desk.rates, self.desk.charset, width)]
+
+    def _legend(self, width: int, _height: int) -> list[Line]:
+        desk = self.desk
+        drawn = lines.legend(desk.watched, desk.state.survey, desk.mean_rate, desk.charset, width)
+        if self._needle:
+            shown = sum(isinstance(key, int) for key in self._order)
+            drawn = line(
+                (f" {shown} of {len(self._files)} files contain ", "dim"), (desk.charset.name(self._needle), "active")
+            )
+        return [drawn]

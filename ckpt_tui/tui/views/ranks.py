@@ -1,0 +1,102 @@
+"""The Ranks view: who does what, who holds what, and where it differs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..rows import ranks as rows
+from ..rows.differences import differences
+from ..rows.matrix import matrix
+from ..rows.spans import Line, line
+from ..widgets.line_view import LineView
+from .view import View
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from ...stream.state import Changes
+    from ..desk import Desk
+
+
+class RanksView(View):
+    """All ranks; those that are alike folded."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk, id="ranks")
+        self._unfolded: set[int] = set()
+        self._bundles: list[rows.Bundle] = []
+
+    def compose(self) -> ComposeResult:
+        """The table, and below it what differs and the matrix."""
+        yield self.new_table()
+        yield LineView(self._more, id="ranks-more")
+
+    def update_rows(self, _changes: Changes, *, force: bool = False) -> None:
+        """Draw the ranks; they are few, or folded."""
+        del force
+        desk, room = self.desk, self.size.width
+        self._bundles = rows.bundles(desk.state.ranks, desk.agreement, self._unfolded)
+        hosts = [len(desk.charset.name(row.status.host)) for row in desk.state.ranks.values()]
+        now = desk.clock.time()
+        self.table.set_columns(rows.columns(room, max(hosts, default=0), decided=desk.agreement is not None))
+        self.table.styles.height = len(self._bundles) + 1
+        self.table.set_rows(
+            [rows.rank_row(bundle, desk.agreement, desk.charset, now, room) for bundle in self._bundles]
+        )
+        self.query_one("#ranks-more", LineView).redraw()
+
+    def turn_fold(self) -> None:
+        """Open the row under the cursor, or fold the rank under it with those that are alike."""
+        key = self.table.cursor_key
+        bundle = self._current()
+        if bundle is None or not isinstance(key, int):
+            return
+        if len(bundle.ranks) > 1:
+            self._unfolded.add(key)
+        else:
+            self._unfolded.clear()
+
+    def details(self) -> tuple[str, list[tuple[str, str]]] | None:
+        """What `enter` shows of the row under the cursor."""
+        bundle = self._current()
+        if bundle is None:
+            return None
+        desk = self.desk
+        return "ranks" if len(bundle.ranks) > 1 else "rank", rows.details(
+            bundle, desk.agreement, desk.charset, desk.clock.time()
+        )
+
+    def copied(self) -> tuple[str, str] | None:
+        """What `y` copies of the row under the cursor: the content's digest."""
+        bundle = self._current()
+        group = bundle.group if bundle else None
+        if group is None:
+            return None
+        return (group.content, "content") if group.content else (group.identity or "", "identity")
+
+    def _current(self) -> rows.Bundle | None:
+        key = self.table.cursor_key
+        return next((bundle for bundle in self._bundles if bundle.key == key), None)
+
+    def _more(self, width: int, height: int) -> list[Line]:
+        """Differences first, since they are the answer; then as much of the matrix as there is room for."""
+        desk = self.desk
+        drawn: list[Line] = []
+        found = desk.agreement
+        names = [file.name for (rank, _), file in sorted(desk.state.files.items()) if rank == desk.state.watched]
+        roles = desk.state.survey.roles if desk.state.survey else ""
+        wanted = min(len(self._bundles) + 1, max(height // 3, 3))
+        if found is not None:
+            said = differences(found, desk.charset, width, height - (wanted + 2 if height >= 12 else 1) - 1)
+            drawn = [line(), *said] if said else []
+        room = height - len(drawn) - 1
+        lines = matrix(
+            self._bundles,
+            found,
+            desk.charset,
+            roles=roles,
+            files=names,
+            room=width,
+            rows=min(room, len(self._bundles) + 1),
+        )
+        return [*drawn, line(), *lines] if lines else drawn

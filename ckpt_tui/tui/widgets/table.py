@@ -1,0 +1,193 @@
+"""A table on the line API: fixed columns, a cursor that holds a row, and only changed lines drawn again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.segment import Segment
+from textual.binding import Binding
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from ..rows.spans import Line, TableRow, compose, layout
+from ..theme import TONE_CLASSES, tone_style
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from textual import events
+
+    from ..rows.spans import Column
+
+TABLE_KEYS = (
+    Binding("down,j", "move(1)", "next row"),
+    Binding("up,k", "move(-1)", "previous row"),
+    Binding("pagedown", "page(1)", "a page down"),
+    Binding("pageup", "page(-1)", "a page up"),
+    Binding("g,home", "edge(0)", "first row"),
+    Binding("G,end", "edge(1)", "last row"),
+    Binding("enter", "open", "details"),
+)
+
+#: What stands left of every row.
+_INDENT = "  "
+
+
+class Table(ScrollView, can_focus=True):
+    """Rows under a fixed head. The owner decides the order; the cursor stays with its row's key."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*TONE_CLASSES, "table--cursor"}
+    BINDINGS: ClassVar = [*TABLE_KEYS]
+
+    class Opened(Message):
+        """`enter` or a second click on a row."""
+
+        def __init__(self, table: Table, key: Hashable) -> None:
+            super().__init__()
+            self.table, self.key = table, key
+
+        @property
+        def control(self) -> Table:
+            """The widget, so that handlers can name it."""
+            return self.table
+
+    def __init__(self, *, id: str, ellipsis: str, monotonic: Callable[[], float], follow: bool = False) -> None:  # noqa: A002 (textual's word)
+        super().__init__(id=id)
+        self._ellipsis = ellipsis
+        self._monotonic = monotonic
+        self._columns: tuple[Column, ...] = ()
+        self._widths: tuple[int, ...] = ()
+        self._rows: list[TableRow] = []
+        self._places: dict[Hashable, int] = {}
+        self._cursor: Hashable | None = None
+        #: Whether the view stays at the end while the cursor was not moved, as a log does.
+        self._follow = follow
+        #: When a key last moved the cursor: sorting rests for a while after it.
+        self.touched = float("-inf")
+
+    @property
+    def keys(self) -> list[Hashable]:
+        """The keys of the rows, in their order."""
+        return [row.key for row in self._rows]
+
+    @property
+    def cursor_key(self) -> Hashable | None:
+        """The key of the row under the cursor; the first one's as long as nobody moved it."""
+        return self._rows[self._place()].key if self._rows else None
+
+    def _place(self) -> int:
+        fallback = len(self._rows) - 1 if self._follow else 0
+        return self._places.get(self._cursor, max(fallback, 0))
+
+    def set_columns(self, columns: Sequence[Column]) -> None:
+        """Other columns, or others titles for them."""
+        if tuple(columns) != self._columns:
+            self._columns, self._widths = tuple(columns), ()
+            self.refresh()
+
+    def set_rows(self, rows: Sequence[TableRow]) -> None:
+        """All rows anew, in their order; lines that look the same are left alone."""
+        old, was = self._rows, self._place()
+        self._rows = list(rows)
+        self._places = {row.key: place for place, row in enumerate(self._rows)}
+        if len(old) != len(self._rows):
+            self.virtual_size = Size(self.size.width, len(self._rows) + 1)
+        changed = {was, self._place()} if was != self._place() else set()
+        for place in self._visible():
+            if place in changed or old[place : place + 1] != self._rows[place : place + 1]:
+                self.refresh_line(place + 1)
+        if self._follow and self._cursor is None:
+            self.scroll_to(y=len(self._rows), animate=False)
+
+    def update_row(self, row: TableRow) -> None:
+        """One row has other cells."""
+        place = self._places.get(row.key)
+        if place is not None and self._rows[place] != row:
+            self._rows[place] = row
+            self.refresh_line(place + 1)
+
+    def _visible(self) -> range:
+        top = self.scroll_offset.y
+        return range(top, top + self.size.height)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Other widths."""
+        self._widths = ()
+        self.virtual_size = Size(event.size.width, len(self._rows) + 1)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The head on the first line, rows on the others."""
+        if not self._columns or not self._rows:
+            return Strip.blank(self.size.width, self.rich_style)
+        if not self._widths:
+            room = self.scrollable_content_region.width - len(_INDENT)
+            self._widths = layout(self._columns, room, self.app.size.width)
+        if y == 0:
+            titles = [column.title for column in self._columns]
+            return self._strip(compose(titles, self._columns, self._widths, self._ellipsis), "head")
+        place = self.scroll_offset.y + y - 1
+        if place >= len(self._rows):
+            return Strip.blank(self.size.width, self.rich_style)
+        row = self._rows[place]
+        on = place == self._place() and self.has_focus
+        return self._strip(compose(row.cells, self._columns, self._widths, self._ellipsis), row.tone, on=on)
+
+    def _strip(self, spans: Line, tone: str, *, on: bool = False) -> Strip:
+        base = self.rich_style
+        if on:
+            base += self.get_component_rich_style("table--cursor", partial=True)
+        whole = base + tone_style(self, tone)
+        segments = [Segment(_INDENT, base)]
+        segments += [Segment(text, whole + tone_style(self, own) if own else whole) for text, own in spans]
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def _go(self, place: int) -> None:
+        if not self._rows:
+            return
+        before, after = self._place(), min(max(place, 0), len(self._rows) - 1)
+        self.touched = self._monotonic()
+        self._cursor = self._rows[after].key
+        self.refresh_line(before + 1)
+        self.refresh_line(after + 1)
+        room = max(self.size.height - 1, 1)
+        top = self.scroll_offset.y
+        if after < top:
+            self.scroll_to(y=after, animate=False)
+        elif after >= top + room:
+            self.scroll_to(y=after - room + 1, animate=False)
+
+    def action_move(self, by: int) -> None:
+        """The cursor up or down."""
+        self._go(self._place() + by)
+
+    def action_page(self, by: int) -> None:
+        """The cursor a page up or down."""
+        self._go(self._place() + by * max(self.size.height - 2, 1))
+
+    def action_edge(self, last: int) -> None:
+        """The cursor to the first or last row."""
+        self._go(len(self._rows) - 1 if last else 0)
+
+    def action_open(self) -> None:
+        """Say that the row under the cursor is to be opened."""
+        if self._rows:
+            self.post_message(self.Opened(self, self._rows[self._place()].key))
+
+    def on_click(self, event: events.Click) -> None:
+        """The cursor to the row under the mouse; a second click opens it."""
+        place = self.scroll_offset.y + event.y - 1
+        if event.y > 0 and place < len(self._rows):
+            self._go(place)
+            if event.chain > 1:
+                self.action_open()
+
+    def on_focus(self) -> None:
+        """The cursor shows where the focus is."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """The cursor shows where the focus is."""
+        self.refresh()

@@ -1,0 +1,1 @@
+"""The background worker: a scan or a rank's session as a child process that writes statuses and reads commands."""

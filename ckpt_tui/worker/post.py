@@ -1,0 +1,78 @@
+"""What a job is, and its way to the screen: the outbox, and log lines with numbers."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Protocol
+
+from ..facts.files import Severity
+from ..facts.outcome import CkptError, Exit, Interrupted
+from ..present.safe import escape
+from ..stream.messages import Level, LogLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..facts.clock import Clock
+    from ..facts.files import Finding
+    from ..stream.outbox import Outbox
+
+#: Findings that go into the log one by one, and characters of one line.
+_FINDINGS, _CHARS = 200, 2000
+_LEVELS = {Severity.ERROR: Level.ERROR, Severity.WARNING: Level.WARNING, Severity.NOTE: Level.INFO}
+
+
+class Job(Protocol):
+    """One piece of work and what can be seen of it."""
+
+    def work(self) -> None:
+        """Do it; called in a thread of its own. Raises CkptError for what a user can mend."""
+
+    def publish(self, post: Post) -> None:
+        """Put what is known now into the outbox; called ten times a second, and once at the end."""
+
+    def cancel(self) -> None:
+        """Stop soon; from any thread."""
+
+    def watch(self, rank: int) -> None:
+        """Send this rank's file rows from now on."""
+
+    def code(self) -> int | None:
+        """The exit code, once there is a verdict."""
+
+
+class Post:
+    """What a job publishes through. Texts are escaped by whoever brings them."""
+
+    def __init__(self, outbox: Outbox, clock: Clock) -> None:
+        self.outbox = outbox
+        self._clock = clock
+        #: Whose log it is.
+        self.rank = 0
+        self._numbers = count(1)
+
+    def log(self, level: Level, text: str) -> None:
+        """One line for the log."""
+        line = LogLine(
+            number=next(self._numbers), at=self._clock.time(), level=level, text=text[:_CHARS], rank=self.rank
+        )
+        self.outbox.put(line)
+
+    def findings(self, findings: Iterable[Finding]) -> None:
+        """What the audit has to say."""
+        for finding in tuple(findings)[:_FINDINGS]:
+            self.log(_LEVELS[finding.severity], finding.message)
+
+    def warnings(self, texts: Iterable[str]) -> None:
+        """What went wrong beside the files."""
+        for text in texts:
+            self.log(Level.WARNING, text)
+
+
+def reason_of(error: BaseException) -> tuple[int, str]:
+    """The exit code and the words for what ended a job."""
+    if isinstance(error, Interrupted):
+        return Exit.INTERRUPTED, str(error) or "stopped before a verdict"
+    if isinstance(error, CkptError):
+        return error.code, str(error)
+    return Exit.UNDECIDED, f"this should not have happened: {type(error).__name__}: {escape(str(error))}"

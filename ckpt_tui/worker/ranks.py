@@ -1,0 +1,101 @@
+"""The job of being one rank of a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..digest.host import host_name
+from ..present.safe import escape
+from ..ranks import Session
+from ..stream.codec import split_result
+from ..stream.messages import Level
+from . import rows, verdicts
+from .files import FileRows
+
+if TYPE_CHECKING:
+    from ..facts.agreement import Agreement
+    from ..facts.clock import Clock
+    from ..facts.settings import RankSettings
+    from ..facts.status import RankStatus
+    from ..ranks import Place
+    from .post import Post
+
+
+class RanksJob:
+    """One rank of a session."""
+
+    def __init__(self, target: str, place: Place, settings: RankSettings, clock: Clock) -> None:
+        self._target, self._place, self._settings, self._clock = target, place, settings, clock
+        self._host = host_name()
+        self._heard: dict[int, tuple[int, float]] = {}
+        self._agreement: Agreement | None = None
+        self._surveyed = self._told = False
+        self._notes: list[str] = []
+        self._session = Session(target, place, settings, clock=clock, note=self._notes.append)
+        self._files = FileRows(self._session.scanner, place.rank)
+
+    def work(self) -> None:
+        """Meet, hash, compare; then stay until every rank has its result."""
+        self._agreement = self._session.run()
+        self._session.part()
+
+    def cancel(self) -> None:
+        """Leave before the verdict; the others are told."""
+        self._session.cancel()
+
+    def watch(self, rank: int) -> None:
+        """Send this rank's file rows from now on."""
+        if 0 <= rank < self._place.world_size:
+            self._files.wanted = rank
+
+    def code(self) -> int | None:
+        """The session's, once there is a verdict."""
+        return verdicts.agreement_verdict(self._agreement, 0.0).code if self._agreement else None
+
+    def publish(self, post: Post) -> None:
+        """Every rank's summary, the watched one's files that changed, and the verdict."""
+        post.rank = self._place.rank
+        statuses = self._session.statuses()
+        now = self._clock.time()
+        while self._notes:
+            post.log(Level.INFO, escape(self._notes.pop(0)))
+        for rank, status in statuses.items():
+            post.outbox.put(rows.rank_row(status, self._heard_at(rank, status, now)))
+        scanner = self._session.scanner
+        if scanner.progress.files:
+            survey = scanner.survey()
+            if not self._surveyed:
+                self._surveyed = True
+                post.findings(survey.checkpoint.findings)
+            post.outbox.put(
+                rows.survey_row(
+                    survey,
+                    self._settings.scan,
+                    host=self._host,
+                    threads=scanner.progress.threads,
+                    rank=self._place.rank,
+                    world_size=self._place.world_size,
+                )
+            )
+            self._files.publish(post, statuses[self._files.wanted], self._clock.monotonic())
+        found = self._agreement
+        if found is None:
+            trouble = verdicts.ranks_trouble(statuses.values())
+            if trouble is not None:
+                post.outbox.put(trouble)
+        elif not self._told:
+            self._told = True
+            post.warnings(found.warnings)
+            for part in split_result(found):
+                post.outbox.put(part)
+            post.outbox.put(verdicts.agreement_verdict(found, now))
+
+    def _heard_at(self, rank: int, status: RankStatus, now: float) -> float:
+        """When this rank's beat last moved; 0 for one that was never heard."""
+        if rank == self._place.rank:
+            return now
+        beat, at = self._heard.get(rank, (0, 0.0))
+        if status.beat != beat:
+            beat, at = status.beat, now
+        self._heard[rank] = (beat, at)
+        return at

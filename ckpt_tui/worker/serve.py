@@ -1,0 +1,111 @@
+"""The worker process: runs a job in a thread, publishes what can be seen of it, obeys commands, says goodbye."""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
+
+from .. import __version__
+from ..facts.outcome import Exit
+from ..stream.codec import decode_command
+from ..stream.messages import PROTOCOL, Bye, Hello, Level, Mode, Quit, Resync, Watch
+from ..stream.outbox import Outbox
+from .lifetime import claim_stdin, claim_stdout, die_with_parent, give_way, write_all
+from .post import Post, reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..facts.clock import Clock
+    from .post import Job
+
+#: Seconds between two looks at the counters, and between two beats.
+_LOOK, _BEAT = 0.1, 1.0
+
+
+def serve(make: Callable[[], Job], clock: Clock, *, mode: Mode) -> NoReturn:
+    """Do the job that `make` makes, and end this process with its code.
+
+    The hello is out before the job is made, so that the screen knows of us while modules are still imported.
+    """
+    descriptor = claim_stdout()
+    commands = claim_stdin()
+    die_with_parent()
+    give_way()
+    hello = Hello(protocol=PROTOCOL, tool=f"ckpt-tui {__version__}", mode=mode, pid=os.getpid())
+    outbox = Outbox(partial(write_all, descriptor), hello)
+    outbox.start()
+    worker = _Worker(Post(outbox, clock), clock)
+    threading.Thread(target=worker.obey, args=(commands,), name="commands", daemon=True).start()
+    # Gloo and hashing threads may not hold the process up: the code is ours to say.
+    os._exit(worker.run(make))
+
+
+class _Worker:
+    """One job and its commands."""
+
+    def __init__(self, post: Post, clock: Clock) -> None:
+        self._post = post
+        self._clock = clock
+        self._job: Job | None = None
+        self._error: BaseException | None = None
+        self._quit = threading.Event()
+
+    def obey(self, commands: BinaryIO) -> None:
+        """Read commands until their end, which is our parent's end, and ours."""
+        for line in commands:
+            match decode_command(line):
+                case Quit():
+                    self._quit.set()
+                    if self._job is not None:
+                        self._job.cancel()
+                case Resync():
+                    self._post.outbox.resync()
+                case Watch(rank=rank):
+                    if self._job is not None:
+                        self._job.watch(rank)
+                case None:
+                    self._post.log(Level.WARNING, "a command that is not known was skipped")
+        os._exit(Exit.INTERRUPTED)
+
+    def run(self, make: Callable[[], Job]) -> int:
+        """The exit code, when all is said."""
+        thread = threading.Thread(target=self._work, args=(make,), name="job", daemon=True)
+        thread.start()
+        beaten = float("-inf")
+        while thread.is_alive():
+            now = self._clock.monotonic()
+            if now - beaten >= _BEAT:
+                beaten = now
+                self._post.outbox.beat(self._clock.time())
+            if self._job is not None:
+                self._job.publish(self._post)
+                # The verdict is out: whoever has seen it need not wait for what the other ranks still do.
+                if self._quit.is_set() and self._job.code() is not None:
+                    break
+            thread.join(_LOOK)
+        code, reason = self._end()
+        self._post.outbox.close(Bye(code=code, reason=reason))
+        return code
+
+    def _work(self, make: Callable[[], Job]) -> None:
+        try:
+            self._job = make()
+            if self._quit.is_set():
+                self._job.cancel()
+            self._job.work()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is said on the screen
+            self._error = error
+
+    def _end(self) -> tuple[int, str]:
+        code = self._job.code() if self._job is not None else None
+        if self._job is not None:
+            self._job.publish(self._post)
+        if self._error is None:
+            return Exit.UNDECIDED if code is None else code, ""
+        ended, reason = reason_of(self._error)
+        self._post.log(Level.INFO if ended == Exit.INTERRUPTED else Level.ERROR, reason)
+        # A verdict that stands is not taken back by what failed after it.
+        return (ended, reason) if code is None else (code, "")
