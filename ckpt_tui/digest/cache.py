@@ -132,17 +132,39 @@ class DigestCache:
 
     def save(self, key: Key, record: Record) -> None:
         """Remember; where that is not possible, note it once, and the scan goes on without."""
-        place = self._place(key)
+        self._write(self._place(key), encode(key, record))
+
+    def load_logical(self, content: bytes) -> bytes | None:
+        """The logical content that belongs to a content, which determines it: many tables need not be walked again."""
+        try:
+            raw = self._logical_place(content).read_bytes()
+        except OSError:
+            return None
+        logical = raw[:-WIDTH]
+        return logical if raw == logical + _bound(content, logical) else None
+
+    def save_logical(self, content: bytes, logical: bytes) -> None:
+        """Remember which logical content belongs to a content."""
+        self._write(self._logical_place(content), logical + _bound(content, logical))
+
+    def _write(self, place: Path, raw: bytes) -> None:
         try:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_whole(place, encode(key, record))
+            _write_whole(place, raw)
         except OSError as error:
             self.warning = self.warning or f"the digest cache is not written: {error_text(error)}"
+
+    def _logical_place(self, content: bytes) -> Path:
+        return self._folder / f"{content.hex()}.logical"
 
     def _place(self, key: Key) -> Path:
         parts = (part if isinstance(part, bytes) else part.encode() for part in key)
         name = xxhash.xxh3_128_hexdigest(b"".join(len(part).to_bytes(8, "little") + part for part in parts))
         return self._folder / f"{name}.digest"
+
+
+def _bound(content: bytes, logical: bytes) -> bytes:
+    return xxhash.xxh3_128_digest(_MAGIC + bytes([_FORMAT, DIGEST_LAYOUT]) + content + logical)
 
 
 def _write_whole(place: Path, raw: bytes) -> None:

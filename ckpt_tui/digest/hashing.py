@@ -130,6 +130,16 @@ class Hasher:
                 self._unfit[outcome.file.name] = why
         return outcome
 
+    def logical(self, content: bytes, compute: Callable[[], bytes]) -> bytes:
+        """The logical content that belongs to a content, remembered or computed."""
+        if self._cache is None:
+            return compute()
+        known = None if self._settings.rehash else self._cache.load_logical(content)
+        if known is None:
+            known = compute()
+            self._cache.save_logical(content, known)
+        return known
+
     def _key(self, file_system: FileSystem, real: str) -> Key | None:
         """The key of a file that may be remembered."""
         trusted = file_system.dependable or file_system.type in self._settings.trust_fs

@@ -3,13 +3,14 @@
 docs/digests.md says the same in words, with test vectors. A change in here is another layout with another version
 number (`facts.scan.DIGEST_LAYOUT`), never an edit.
 
-Names are escaped text everywhere else; in here they are the bytes that they stand for.
+Names are escaped text everywhere else; in here they are the bytes that they stand for. Integers are 8 bytes
+little-endian, byte strings stand behind their length as such an integer, lists behind their count.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
 
@@ -27,34 +28,20 @@ LEAF = 1 << 20
 WIDTH = 16
 
 
-class _Hasher(Protocol):
-    def update(self, data: bytes, /) -> None: ...
-    def digest(self) -> bytes: ...
-
-
-class _Composite:
-    """A digest over fields: integers as 8 bytes little-endian, byte strings behind their length as such an integer."""
-
-    def __init__(self, hasher: _Hasher, kind: bytes) -> None:
-        self._hasher = hasher
-        self.string(b"ckpt-tui/%d/%s" % (DIGEST_LAYOUT, kind))
-
-    def integer(self, value: int) -> None:
-        self._hasher.update(value.to_bytes(8, "little"))
-
-    def string(self, raw: bytes) -> None:
-        self._hasher.update(len(raw).to_bytes(8, "little") + raw)
-
-    def digest(self) -> bytes:
-        return self._hasher.digest()
+def _integer(value: int) -> bytes:
+    return value.to_bytes(8, "little")
 
 
 def _string(raw: bytes) -> bytes:
     return len(raw).to_bytes(8, "little") + raw
 
 
-_SEGMENT_DOMAIN = _string(b"ckpt-tui/%d/segment" % DIGEST_LAYOUT)
-_DIGEST_PREFIX = WIDTH.to_bytes(8, "little")
+def _domain(kind: bytes) -> bytes:
+    return _string(b"ckpt-tui/%d/%s" % (DIGEST_LAYOUT, kind))
+
+
+_SEGMENT_DOMAIN = _domain(b"segment")
+_DIGEST_PREFIX = _integer(WIDTH)
 
 
 def name_bytes(name: str) -> bytes:
@@ -69,7 +56,7 @@ def leaf_digest(piece: bytes | memoryview) -> bytes:
 
 def segment_digest(length: int, leaves: Sequence[bytes]) -> bytes:
     """The digest of a segment of `length` bytes over its leaves' digests. An empty segment has no leaves."""
-    fields = [_SEGMENT_DOMAIN, length.to_bytes(8, "little"), len(leaves).to_bytes(8, "little")]
+    fields = [_SEGMENT_DOMAIN, _integer(length), _integer(len(leaves))]
     for leaf in leaves:
         fields += (_DIGEST_PREFIX, leaf)
     return xxhash.xxh3_128_digest(b"".join(fields))
@@ -77,15 +64,16 @@ def segment_digest(length: int, leaves: Sequence[bytes]) -> bytes:
 
 def file_digest(spans: Sequence[Span], digests: bytes) -> bytes:
     """The digest of a file over its segments; `digests` holds theirs, `WIDTH` bytes each, in the order of the spans."""
-    composite = _Composite(xxhash.xxh3_128(), b"file")
-    composite.integer(len(spans))
+    hasher = xxhash.xxh3_128(_domain(b"file") + _integer(len(spans)))
     for place, span in enumerate(spans):
-        composite.string(span.kind.value.encode())
-        composite.string(name_bytes(span.name))
-        composite.integer(span.offset)
-        composite.integer(span.length)
-        composite.string(digests[place * WIDTH : (place + 1) * WIDTH])
-    return composite.digest()
+        hasher.update(
+            _string(span.kind.value.encode())
+            + _string(name_bytes(span.name))
+            + _integer(span.offset)
+            + _integer(span.length)
+            + _string(digests[place * WIDTH : (place + 1) * WIDTH])
+        )
+    return hasher.digest()
 
 
 class Member(NamedTuple):
@@ -96,30 +84,29 @@ class Member(NamedTuple):
     digest: bytes
 
 
-def _over_files(kind: bytes, members: Iterable[Member]) -> bytes:
-    ordered = sorted(members)
-    composite = _Composite(hashlib.sha256(), kind)
-    composite.integer(len(ordered))
-    for member in ordered:
-        composite.string(member.name)
-        composite.integer(member.size)
-        composite.string(member.digest)
-    return composite.digest()
+def _listed(members: Iterable[Member]) -> bytes:
+    """Files as a list in order of name."""
+    items = [_string(name) + _integer(size) + _string(digest) for name, size, digest in sorted(members)]
+    return _integer(len(items)) + b"".join(items)
+
+
+def _sha256(kind: bytes, *fields: bytes) -> bytes:
+    return hashlib.sha256(b"".join((_domain(kind), *fields))).digest()
 
 
 def content(weights: Sequence[Member]) -> bytes | None:
     """Digest of every weight file's bytes, over the file digests. No weight files have no content."""
-    return _over_files(b"content", weights) if weights else None
+    return _sha256(b"content", _listed(weights)) if weights else None
 
 
 def content_sha256(weights: Sequence[Member]) -> bytes | None:
     """Digest of every weight file's bytes, over their SHA-256 (32 bytes each)."""
-    return _over_files(b"content-sha256", weights) if weights else None
+    return _sha256(b"content-sha256", _listed(weights)) if weights else None
 
 
 def sidecars(members: Sequence[Member]) -> bytes:
     """Digest over the file digests of all sidecars; there may be none."""
-    return _over_files(b"sidecars", members)
+    return _sha256(b"sidecars", _listed(members))
 
 
 class TensorFact(NamedTuple):
@@ -134,16 +121,11 @@ class TensorFact(NamedTuple):
 def logical_content(tensors: Iterable[TensorFact]) -> bytes:
     """Digest of the tensors wherever they lie: the same weights in other shards have the same."""
     ordered = sorted(tensors)
-    composite = _Composite(hashlib.sha256(), b"logical")
-    composite.integer(len(ordered))
-    for tensor in ordered:
-        composite.string(tensor.name)
-        composite.string(tensor.dtype)
-        composite.integer(len(tensor.shape))
-        for dimension in tensor.shape:
-            composite.integer(dimension)
-        composite.string(tensor.digest)
-    return composite.digest()
+    hasher = hashlib.sha256(_domain(b"logical") + _integer(len(ordered)))
+    for name, dtype, shape, digest in ordered:
+        dimensions = b"".join(map(_integer, shape))
+        hasher.update(_string(name) + _string(dtype) + _integer(len(shape)) + dimensions + _string(digest))
+    return hasher.digest()
 
 
 class HeaderFact(NamedTuple):
@@ -159,19 +141,11 @@ def identity(metadata: Sequence[Member], weights: Sequence[HeaderFact]) -> bytes
     """Digest of metadata alone: config and index files (their SHA-256), and each weight file's size and header."""
     if not weights:
         return None
-    composite = _Composite(hashlib.sha256(), b"identity")
-    composite.integer(len(metadata))
-    for member in sorted(metadata):
-        composite.string(member.name)
-        composite.integer(member.size)
-        composite.string(member.digest)
-    composite.integer(len(weights))
-    for header in sorted(weights):
-        composite.string(header.name)
-        composite.integer(header.size)
-        composite.integer(header.header_length)
-        composite.string(header.header_sha256)
-    return composite.digest()
+    headers = [
+        _string(name) + _integer(size) + _integer(length) + _string(sha256)
+        for name, size, length, sha256 in sorted(weights)
+    ]
+    return _sha256(b"identity", _listed(metadata), _integer(len(headers)), *headers)
 
 
 class Place(NamedTuple):
@@ -187,11 +161,8 @@ def copy_id(places: Sequence[Place]) -> bytes | None:
     """Digest of where the weight files lie: ranks with one value share one copy."""
     if not places:
         return None
-    composite = _Composite(hashlib.sha256(), b"copy")
-    composite.integer(len(places))
-    for place in sorted(places):
-        composite.string(place.name)
-        composite.string(place.where)
-        composite.integer(place.device)
-        composite.integer(place.inode)
-    return composite.digest()
+    items = [
+        _string(name) + _string(where) + _integer(device) + _integer(inode)
+        for name, where, device, inode in sorted(places)
+    ]
+    return _sha256(b"copy", _integer(len(items)), *items)

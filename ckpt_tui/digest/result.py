@@ -13,7 +13,7 @@ from .cut import cut, segments, split
 from .survey import APART
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from .cache import Record
     from .hashing import Outcome
@@ -111,9 +111,18 @@ class Frame:
 
 
 def scan_result(
-    survey: Survey, outcomes: Sequence[Outcome], files: Sequence[FileResult], frame: Frame, *, sha256: bool
+    survey: Survey,
+    outcomes: Sequence[Outcome],
+    files: Sequence[FileResult],
+    *,
+    frame: Frame,
+    sha256: bool,
+    logical: Callable[[bytes, Callable[[], bytes]], bytes],
 ) -> ScanResult:
-    """The result of a scan. `files` are the outcomes' own, in the same order."""
+    """The result of a scan. `files` are the outcomes' own, in the same order.
+
+    `logical` gives the logical content for a content, by the function it is handed or from what it remembers.
+    """
     checkpoint = survey.checkpoint
     counted = [(o, f) for o, f in zip(outcomes, files, strict=True) if f.state not in APART]
     weights = [(o, f) for o, f in counted if f.role is Role.WEIGHTS]
@@ -121,6 +130,8 @@ def scan_result(
     if len(whole) < len(weights):
         whole = []
     stale = any(f.state is State.CHANGED for _, f in counted)
+    content = layout.content([_member(o, r.digest) for o, r in whole])
+    tabled = all(r.segmentation is Segmentation.SAFETENSORS for _, r in whole)
     located = [o for o, _ in weights if o.location]
     return ScanResult(
         schema=SCAN_SCHEMA,
@@ -130,8 +141,8 @@ def scan_result(
         created=frame.created,
         checkpoint=checkpoint.ref,
         identity=None if stale else survey.identity,
-        content=_hex(layout.content([_member(o, r.digest) for o, r in whole])),
-        logical_content=_logical(whole),
+        content=_hex(content),
+        logical_content=_hex(logical(content, lambda: _logical(whole)) if content and tabled else None),
         sidecars=_sidecars([o for o, f in counted if f.role is Role.SIDECAR]),
         files=tuple(files),
         findings=_findings(checkpoint.findings, outcomes, files),
@@ -164,10 +175,8 @@ def _content_sha256(whole: Sequence[tuple[Outcome, Record]]) -> str | None:
     return _hex(layout.content_sha256(members)) if len(members) == len(whole) else None
 
 
-def _logical(whole: Sequence[tuple[Outcome, Record]]) -> str | None:
-    if not whole or any(record.segmentation is not Segmentation.SAFETENSORS for _, record in whole):
-        return None
-    return layout.logical_content(tensor for outcome, record in whole for tensor in _tensors(outcome, record)).hex()
+def _logical(whole: Sequence[tuple[Outcome, Record]]) -> bytes:
+    return layout.logical_content(tensor for outcome, record in whole for tensor in _tensors(outcome, record))
 
 
 def _tensors(outcome: Outcome, record: Record) -> Iterable[layout.TensorFact]:

@@ -113,8 +113,9 @@ class Scanner:
             survey,
             [self._outcomes[file.name] for file in files],
             [results[file.name] for file in files],
-            frame,
+            frame=frame,
             sha256=settings.sha256,
+            logical=hasher.logical,
         )
 
 

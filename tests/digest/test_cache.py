@@ -72,6 +72,21 @@ def test_hosts_that_share_a_folder_do_not_see_each_others_records(tmp_path: Path
     assert theirs.load(theirs.key("ext4:uuid", b"/w")) == Miss(MissReason.NEW)
 
 
+def test_a_logical_content_is_remembered_for_its_content_alone(tmp_path: Path) -> None:
+    cache = DigestCache(tmp_path, "host")
+    cache.save_logical(b"c" * 32, b"l" * 32)
+    assert cache.load_logical(b"c" * 32) == b"l" * 32
+    assert cache.load_logical(b"d" * 32) is None
+    place = next(tmp_path.rglob("*.logical"))
+    raw = place.read_bytes()
+    for length in range(len(raw)):
+        place.write_bytes(raw[:length])
+        assert cache.load_logical(b"c" * 32) is None
+    place.write_bytes(raw)
+    place.rename(place.with_name(f"{(b'd' * 32).hex()}.logical"))
+    assert cache.load_logical(b"d" * 32) is None
+
+
 def records(cache: Path) -> list[Path]:
     return sorted(cache.rglob("*.digest"))
 
