@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
-from pathlib import Path
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..facts.outcome import CkptError, Exit, agreement_code
 from ..facts.settings import RankSettings
-from ..present.safe import error_text, escape
+from ..present.safe import error_text
+from ..worker.lifetime import claim_stdout, write_all
 from .options import Age, format_option, scan_options, scan_settings
-from .stdout import PrivateStdout
 
 if TYPE_CHECKING:
     from ..facts.agreement import Agreement
     from ..ranks import Session
+
+#: A launcher's SIGTERM comes within a moment of another rank's death: seconds in which that may still be noticed.
+_GRACE = 1.5
 
 
 @click.command()
@@ -70,53 +75,54 @@ def command(
         scan=scan_settings(**scan), join_timeout=join_timeout, rank_timeout=rank_timeout, keep_going=keep_going
     )
     session = Session(path, place, settings, note=lambda line: _say(f"rank {place.rank}: {line}"))
-    stdout = PrivateStdout()
+    stdout = claim_stdout()
     _leave_on_signals(session)
     # Gloo may abort a process that takes the usual way out after a peer was lost: the code is ours to say.
     os._exit(_take_part(session, place.rank, stdout, format_, result))
 
 
-def _take_part(session: Session, rank: int, stdout: PrivateStdout, format_: str, result: str | None) -> int:
+def _take_part(session: Session, rank: int, stdout: int, format_: str, result: str | None) -> int:
     try:
         agreement = session.run()
-        _write(agreement, rank, stdout, format_, result)
+        _hand_over(agreement, rank, stdout, format_, result)
         session.part()
     except CkptError as error:
         _say(f"ckpt-tui: {error}")
         return error.code
-    except Exception as error:  # noqa: BLE001 - whatever it is, the others must not wait for this rank
+    except Exception as error:  # noqa: BLE001 - whatever it is, it ends with a line and a code
         _say(f"ckpt-tui: this should not have happened: {type(error).__name__}: {error_text(error)}")
         return Exit.UNDECIDED
     return agreement_code(agreement)
 
 
-def _write(agreement: Agreement, rank: int, stdout: PrivateStdout, format_: str, result: str | None) -> None:
+def _hand_over(agreement: Agreement, rank: int, stdout: int, format_: str, result: str | None) -> None:
+    """The result to stdout and to the file: for people only the lowest rank tells it all."""
     from ..report import json, text
+    from ..report.write import write
 
     first = min((report.rank for report in agreement.ranks), default=rank)
     encoded = json.encode(agreement)
     if result is not None and rank == first:
         try:
-            _put(Path(result), encoded)
-        except OSError as error:
-            _say(f"ckpt-tui: {escape(result)}: the result could not be written: {error_text(error)}")
+            write(result, encoded, force=True)
+        except CkptError as error:
+            _say(f"ckpt-tui: {error}")
     if format_ in {"json", "jsonl"}:
-        stdout.write(encoded)
+        _print(stdout, encoded)
     elif format_ == "human":
-        import time
-
-        whole = text.agreement_text(agreement, time.time())
-        stdout.write(whole.encode() if rank == first else f"rank {rank}: {agreement.summary}\n".encode())
+        line = f"rank {rank}: {agreement.verdict}: {agreement.summary}\n"
+        _print(stdout, (text.agreement_text(agreement, time.time()) if rank == first else line).encode())
 
 
-def _put(path: Path, data: bytes) -> None:
-    """The whole file or none of it."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+def _print(stdout: int, data: bytes) -> None:
+    """All of it in one piece: ranks that share a pipe take turns, for a pipe keeps only 4 KiB together."""
+    with suppress(OSError):  # not everything can be locked
+        fcntl.lockf(stdout, fcntl.LOCK_EX)
     try:
-        part.write_bytes(data)
-        part.replace(path)
+        write_all(stdout, data)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            fcntl.lockf(stdout, fcntl.LOCK_UN)
 
 
 def _leave_on_signals(session: Session) -> None:
@@ -125,7 +131,7 @@ def _leave_on_signals(session: Session) -> None:
     def leave(number: int, _frame: object) -> None:
         if number == signal.SIGINT and session.cancelled:
             os._exit(Exit.INTERRUPTED)
-        session.cancel()
+        session.cancel(grace=0.0 if number == signal.SIGINT else _GRACE)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)

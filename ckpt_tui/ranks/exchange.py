@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from ..agreement import Testimony, failed, files_to_descend, groups_of, judge
 from ..facts.agreement import Agreement, Fingerprint, Stage
 from .calls import nothing
@@ -58,16 +60,18 @@ class Exchange:
 
     def identity(self, witness: Witness) -> Agreement:
         """The verdict over metadata alone."""
-        fingerprints = self._fingerprints(Step.IDENTITY, witness.fingerprint(Stage.IDENTITY))
+        fingerprints, _ = self._fingerprints(Step.IDENTITY, witness, Stage.IDENTITY)
         tables = self._tables(Step.HEADERS, Stage.IDENTITY, fingerprints, witness)
         return self._judge(Stage.IDENTITY, fingerprints, tables)
 
     def content(self, witness: Witness) -> Agreement:
         """The verdict over every byte; over metadata alone where no rank knows its content."""
-        fingerprints = self._fingerprints(Step.CONTENT, witness.fingerprint(Stage.CONTENT))
-        if all(one.content is None and one.error is not None for one in fingerprints.values()):
+        fingerprints, unfinished = self._fingerprints(Step.CONTENT, witness, Stage.CONTENT)
+        if unfinished and all(one.content is None for one in fingerprints.values()):
             tables = self._tables(Step.HEADERS, Stage.IDENTITY, fingerprints, witness)
             return self._judge(Stage.IDENTITY, fingerprints, tables)
+        for rank, why in unfinished.items():
+            fingerprints[rank] = msgspec.structs.replace(fingerprints[rank], error=why)
         tables = self._tables(Step.FILES, Stage.CONTENT, fingerprints, witness)
         segments: dict[int, dict[str, tuple[Segment, ...]]] = {}
         names = files_to_descend(tables)
@@ -101,10 +105,14 @@ class Exchange:
             tool=testimonies[0].fingerprint.tool if testimonies else "",
         )
 
-    def _fingerprints(self, step: Step, own: Fingerprint) -> dict[int, Fingerprint]:
-        """Every rank's fingerprint; of one whose message cannot be read, that."""
-        fingerprints = {}
-        for rank, raw in self._send(step, encode(Answer(fingerprint=own, at=self._clock.time()))).items():
+    def _fingerprints(
+        self, step: Step, witness: Witness, stage: Stage
+    ) -> tuple[dict[int, Fingerprint], dict[int, str]]:
+        """Every rank's fingerprint, or that its message cannot be read; and who had to stop before the end, and why."""
+        fingerprints: dict[int, Fingerprint] = {}
+        unfinished: dict[int, str] = {}
+        own = Answer(fingerprint=witness.fingerprint(stage), at=self._clock.time(), unfinished=witness.unfinished)
+        for rank, raw in self._send(step, encode(own)).items():
             try:
                 answer = decode(raw, Answer)
             except BadMessage as error:
@@ -113,7 +121,9 @@ class Exchange:
             told = answer.fingerprint
             fingerprints[rank] = told if told.rank == rank else self._refused(rank, f"it speaks for rank {told.rank}")
             self._at = max(self._at, answer.at)
-        return fingerprints
+            if answer.unfinished is not None:
+                unfinished[rank] = answer.unfinished
+        return fingerprints, unfinished
 
     def _refused(self, rank: int, why: str) -> Fingerprint:
         return failed(rank, self._members[rank].host, "", f"its message cannot be read: {why}")

@@ -79,10 +79,7 @@ class Joining:
     def run(self) -> Joined:
         """Join. NobodyThere where there is no store in time; UsageError where these ranks can never be a session."""
         place = self._place
-        try:
-            torch = Caller("torch").call(load_torch, self._left(), self._watch)
-        except NoAnswer:
-            raise NobodyThere(f"torch was not imported within {duration(self._settings.join_timeout)}") from None
+        torch = self._import()
         store, address, own_address = self._open(torch)
         me = Hello(
             protocol=PROTOCOL,
@@ -121,6 +118,15 @@ class Joining:
         )
         meeting = meet.run(self._deadline, self._settings.join_timeout)
         return Joined(torch, store, telemetry, meeting, me, address, self.scope)
+
+    def _import(self) -> ModuleType:
+        caller = Caller("torch")
+        try:
+            torch: ModuleType = caller.call(load_torch, self._left(), self._watch)
+        except NoAnswer:
+            raise NobodyThere(f"torch was not imported within {duration(self._settings.join_timeout)}") from None
+        caller.close()
+        return torch
 
     def _left(self) -> float:
         return max(self._deadline - self._clock.monotonic(), 0.0)

@@ -126,10 +126,9 @@ class Meet:
         return Meeting(nonce=opening.nonce, members=members, absent=opening.absent)
 
     def _see_off(self, base: str, taken: int) -> None:
-        """The store goes with this process: let those who are here read first why."""
+        """The store goes with this process: let the others, also those who are just coming, read first why."""
         end = self.clock.monotonic() + _SEE_OFF
-        here = len(read_roster(self.store.get([f"{base}/roster"])[0])[0])
-        while taken < here and self.clock.monotonic() < end:
+        while taken < self.me.world_size and self.clock.monotonic() < end:
             self.clock.sleep(_LOOK)
             taken = self.store.add(f"{base}/taken", 0)
 

@@ -78,10 +78,11 @@ class Present(Fact, frozen=True, kw_only=True):
 
 
 class Answer(Fact, frozen=True, kw_only=True):
-    """A rank's fingerprint, and when it was given."""
+    """A rank's fingerprint, and when it was given. `unfinished`: why it had to stop before it knew its content."""
 
     fingerprint: Fingerprint
     at: float
+    unfinished: str | None = None
 
 
 class Files(Fact, frozen=True, kw_only=True):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
-def load_torch() -> Any:
+def load_torch() -> ModuleType:
     """The `torch` module with `torch.distributed` in it. Takes a second the first time."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
         import torch
         import torch.distributed
-    return torch
+    module: ModuleType = torch
+    return module

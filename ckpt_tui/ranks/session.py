@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from concurrent.futures import Future, wait
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from .. import agreement as judging
-from ..digest import Scanner
 from ..digest.host import host_name
-from ..facts.agreement import Stage
+from ..facts.agreement import Stage, Verdict
 from ..facts.clock import Clock, SystemClock
 from ..facts.outcome import Interrupted, UsageError
+from ..facts.ranksets import named
 from ..facts.status import Phase, RankStatus
-from ..present.safe import error_text, escape
-from .calls import LOOK, Caller
+from ..present.safe import error_text
+from .calls import LOOK
 from .channel import Broken, Channel
 from .exchange import Exchange
 from .gather import GatherBroken
@@ -26,14 +25,13 @@ from .joining import TOOL, Joined, Joining
 from .messages import Break
 from .status import StatusMaker
 from .store import NobodyThere, StoreLost
-from .witness import Witness
+from .work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..digest import Survey
+    from ..digest import Scanner
     from ..facts.agreement import Agreement
-    from ..facts.scan import ScanResult
     from ..facts.settings import RankSettings
     from .environment import Place
     from .messages import Hello
@@ -56,40 +54,43 @@ class Session:
         note: Callable[[str], None] = lambda _line: None,
     ) -> None:
         """`note` gets lines for people: who is being waited for, and what had to be done otherwise."""
-        self.scanner = Scanner(target, settings.scan, clock=clock)
-        self._target = escape(target)
+        self._clock = clock or SystemClock()
+        self._work = Work(target, settings.scan, rank=place.rank, clock=self._clock)
+        self.scanner: Scanner = self._work.scanner
         self._place = place
         self._settings = settings
-        self._clock = clock or SystemClock()
         self._note = note
-        self._cancelled = False
+        self._leave_at: float | None = None
         self._parting = False
         self._phase = Phase.STARTING
         self._doing = "importing torch"
         self._error: str | None = None
         self._maker = StatusMaker(
-            self.scanner.progress, self._clock, rank=place.rank, host=host_name(), path=self._target, pid=os.getpid()
+            self.scanner.progress, self._clock, rank=place.rank, host=host_name(), path=self._work.path, pid=os.getpid()
         )
         self._members: Mapping[int, Hello] = {}
         self._absent: Mapping[int, str] = {}
         self._joining: Joining | None = None
         self._channel: Channel | None = None
         self._company = place.world_size
-        self._worker = Caller("scan")
-        self._survey: Future[Survey] = Future()
-        self._result: Future[ScanResult] | None = None
 
     # --- for anybody
 
-    def cancel(self) -> None:
-        """Leave before the verdict; the others are told. Safe in a signal handler; idle once the verdict stands."""
-        self._cancelled = True
-        self.scanner.cancel()
+    def cancel(self, grace: float = 0.0) -> None:
+        """Leave before the verdict, and tell the others. Safe in a signal handler; idle once the verdict stands.
+
+        A launcher ends all ranks as soon as one has died: within `grace` seconds this rank may still find that out, and
+        come to a verdict that names it.
+        """
+        if self._leave_at is None or not grace:
+            self._leave_at = self._clock.monotonic() + grace
+        if not grace:
+            self.scanner.cancel()
 
     @property
     def cancelled(self) -> bool:
         """Whether `cancel` was called."""
-        return self._cancelled
+        return self._leave_at is not None
 
     def statuses(self) -> dict[int, RankStatus]:
         """The newest known status of every rank, this one's included. Never blocks."""
@@ -121,8 +122,8 @@ class Session:
             agreement = self._run()
         except BaseException as error:
             self._parting = True
-            self.scanner.cancel()
             self._phase = Phase.FAILED
+            self._work.close()
             self._tell(error)
             raise
         self._parting = True
@@ -137,10 +138,10 @@ class Session:
             self._channel.part(self._company, _PART)
         if self._joining and self._joining.telemetry:
             self._joining.telemetry.leave("has ended", _TELL)
-        self._worker.close()
+        self._work.close()
 
     def _run(self) -> Agreement:
-        self._survey = self._worker.submit(self.scanner.survey)
+        self._work.begin()
         self._joining = Joining(
             self._place,
             self._settings,
@@ -156,7 +157,9 @@ class Session:
             self._channel = Channel(joined, clock=self._clock, watch=self._watch)
             try:
                 if joined.meeting.absent:
-                    return self._go_on_without(joined, self._channel, Break(absent=dict(joined.meeting.absent)))
+                    absent = dict(joined.meeting.absent)
+                    missing = Break(absent=absent, reason=f"{named(absent)} did not come")
+                    return self._go_on_without(joined, self._channel, missing)
                 return self._compare(self._channel)
             except Broken as broken:
                 return self._go_on_without(joined, self._channel, broken.why)
@@ -190,19 +193,13 @@ class Session:
 
     def _judge(self, exchange: Exchange) -> Agreement:
         self._go(Phase.IDENTITY, "reading headers")
-        error = self._settle(self._survey)
-        survey = None if error is not None else self._survey.result()
-        witness = self._witness(survey=survey, error=error)
+        witness = self._work.surveyed(self._watch)
         same = exchange.same_identity(witness)
         if self._settings.scan.identity_only or not (same or self._settings.keep_going):
             self._go(Phase.COMPARING, "comparing headers")
             return exchange.identity(witness)
-        if survey is not None:
-            self._go(Phase.CONTENT, "looking for digests")
-            self._result = self._worker.submit(self.scanner.run)
-            error = self._settle(self._result)
-            result = None if error is not None else self._result.result()
-            witness = self._witness(survey=survey, result=result, error=error)
+        self._go(Phase.CONTENT, "looking for digests")
+        witness = self._work.read(self._watch)
         self._go(Phase.COMPARING, "waiting for the other ranks")
         return exchange.content(witness)
 
@@ -211,7 +208,7 @@ class Session:
         self._absent = why.absent
         self._go(Phase.COMPARING, "comparing with the ranks that are left")
         self._parting = True  # another loss changes nothing now: what stays out is decided in the exchange
-        reason = why.reason or f"rank {min(why.absent)} was lost"
+        reason = why.reason or f"{named(why.absent)} {'was' if len(why.absent) == 1 else 'were'} lost"
         ranks = [rank for rank in sorted(joined.meeting.members) if rank not in why.absent]
         gather = channel.through_store("rest", ranks, seconds=_SURVIVE)
         exchange = Exchange(
@@ -221,75 +218,35 @@ class Session:
             absent=why.absent,
             clock=self._clock,
         )
-        agreement = exchange.content(self._present_witness(f"not read to the end, because {reason}"))
+        agreement = exchange.content(self._work.stop(reason, _SURVEY))
         self._absent = {**self._absent, **gather.absent}
         self._company = len(ranks) - len(gather.absent)
+        if self._place.rank not in ranks:
+            self._channel = None  # the others have given this rank up, and do not wait for it
         return agreement
 
     def _alone(self, reason: str, *, rank_0: str | None = None) -> Agreement:
         """The store is gone, and with it all knowledge of the others: nobody is accused."""
         self._parting = True
         self._note(reason)
-        unknown = f"not known: {reason}"
-        witness = self._present_witness(f"not read to the end, because {reason}")
-        absent = {rank: self._absent.get(rank, unknown) for rank in range(self._place.world_size)}
+        self._channel = None  # it has nobody to part from
+        witness = self._work.stop(reason, _SURVEY)
+        telemetry = self._joining.telemetry if self._joining else None
+        known = {**(telemetry.gone if telemetry else {}), **self._absent}
         if rank_0 is not None:
-            absent[0] = rank_0
-        del absent[self._place.rank]
+            known[0] = rank_0
+        others = (rank for rank in range(self._place.world_size) if rank != self._place.rank)
         stage = Stage.IDENTITY if witness.result is None else Stage.CONTENT
-        return judging.judge(
+        agreement = judging.judge(
             [judging.Testimony(witness.fingerprint(stage))],
             world_size=self._place.world_size,
             stage=stage,
-            absent=absent,
+            absent={rank: known.get(rank, "not known") for rank in others},
             created=self._clock.time(),
             tool=TOOL,
         )
-
-    # --- what this rank knows
-
-    def _settle(self, future: Future[Any]) -> str | None:
-        """Wait for a part of the scan, watching for all that may end the session; its error, if it has one."""
-        while not future.done():
-            self._watch()
-            wait([future], LOOK)
-        error = future.exception()
-        if error is None:
-            return None
-        self._watch()
-        self._error = error_text(error)
-        return self._error
-
-    def _present_witness(self, unfinished: str) -> Witness:
-        """What is known now, without waiting for more than a survey that is almost there. Stops all reading."""
-        survey = result = None
-        error: str | None = unfinished
-        try:
-            survey = self._survey.result(_SURVEY)
-        except TimeoutError:
-            pass
-        except Exception as failure:  # noqa: BLE001 - this rank's answer is its error, whatever that is
-            error = error if isinstance(failure, Interrupted) else error_text(failure)
-        self.scanner.cancel()
-        if self._result is not None and self._result.done():
-            failed = self._result.exception()
-            if failed is None:
-                result, error = self._result.result(), None
-            elif not isinstance(failed, Interrupted):
-                error = error_text(failed)
-        return self._witness(survey=survey, result=result, error=error)
-
-    def _witness(self, *, survey: Survey | None, result: ScanResult | None = None, error: str | None = None) -> Witness:
-        return Witness(
-            rank=self._place.rank,
-            host=host_name(),
-            path=self._target,
-            tool=TOOL,
-            segments=self.scanner.segments,
-            survey=survey,
-            result=result,
-            error=error,
-        )
+        summary = reason if agreement.verdict is Verdict.INCOMPLETE else agreement.summary
+        return msgspec.structs.replace(agreement, summary=summary, warnings=(*agreement.warnings, reason))
 
     # --- the others
 
@@ -297,21 +254,19 @@ class Session:
         """Called while anything is waited for: raises what ends the session as it was."""
         if self._parting:
             return
-        if self._cancelled:
-            raise Interrupted("interrupted; the other ranks were told")
         telemetry = self._joining.telemetry if self._joining else None
-        if telemetry is None:
-            return
-        if telemetry.broken is not None:
+        if telemetry is not None and telemetry.broken is not None:
             raise Broken(telemetry.broken)
-        if telemetry.failure is not None:
+        if self._leave_at is not None and self._clock.monotonic() >= self._leave_at:
+            raise Interrupted("interrupted; the other ranks were told")
+        if telemetry is not None and telemetry.failure is not None:
             raise telemetry.failure
 
     def _meet(self, members: Mapping[int, Hello]) -> None:
         self._members = members
 
     def _status(self) -> RankStatus:
-        return self._maker.make(self._phase, self._doing, self._error)
+        return self._maker.make(self._phase, self._doing, self._error or self._work.error)
 
     def _go(self, phase: Phase, doing: str) -> None:
         self._phase, self._doing = phase, doing

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..present.units import duration
+from ..present import units
 from .liveness import Liveness
 from .messages import BadMessage, Break, Hello, Pulse, decode, encode
 from .processes import LocalProcesses
@@ -115,6 +115,7 @@ class Telemetry:
                     self._hurry = False
             self._publish()
         except StoreLost as lost:
+            self._look_after()
             self.failure = lost
         finally:
             self._told.set()
@@ -150,12 +151,25 @@ class Telemetry:
             if pulse.left is not None
         }
         for rank in ended:
-            gone.setdefault(rank, obituary(peers[rank].host, self.heard.get(rank), "its process has ended"))
+            gone.setdefault(rank, self._ended(rank, peers, liveness))
         for rank, seconds in liveness.silent().items():
-            gone.setdefault(rank, obituary(peers[rank].host, self.heard.get(rank), f"silent for {duration(seconds)}"))
+            gone.setdefault(
+                rank, obituary(peers[rank].host, self.heard.get(rank), f"silent for {units.duration(seconds)}")
+            )
         self.gone = gone
         if gone and break_key is not None and self.broken is None:
             self._take_break(self._store.decide(break_key, OPEN, encode(Break(absent=gone))))
+
+    def _look_after(self) -> None:
+        """The store is lost. What accuses nobody wrongly: whether rank 0, which may have served it, has died here."""
+        with self._wake:
+            peers, processes, liveness = self._peers, self._processes, self._liveness
+        if processes is not None and 0 in processes.ended():
+            self.gone = {0: self._ended(0, peers, liveness), **self.gone}
+
+    def _ended(self, rank: int, peers: Mapping[int, Hello], liveness: Liveness) -> str:
+        heard = units.duration(liveness.silence.get(rank, 0.0))
+        return obituary(peers[rank].host, self.heard.get(rank), f"its process has ended, last heard {heard} ago")
 
     def _take_break(self, raw: bytes) -> None:
         if raw in {OPEN, COMMITTED} or self.broken is not None:

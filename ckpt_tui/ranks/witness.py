@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Witness:
-    """One rank's knowledge at one moment. `error` is why there is no survey, or no result yet to be had."""
+    """One rank's knowledge at one moment.
+
+    `error` is what kept it from knowing its checkpoint, `unfinished` why it had to stop before it did.
+    """
 
     rank: int
     host: str
@@ -32,6 +35,7 @@ class Witness:
     survey: Survey | None = None
     result: ScanResult | None = None
     error: str | None = None
+    unfinished: str | None = None
 
     def vote(self) -> bytes:
         """32 bytes that are equal on two ranks exactly when their metadata is; none where it is not known."""
@@ -45,7 +49,8 @@ class Witness:
         if stage is Stage.CONTENT and self.result is not None:
             return agreement.fingerprint(self.result, self.rank)
         if self.survey is None:
-            return agreement.failed(self.rank, self.host, self.path, self.error or "not read yet", tool=self.tool)
+            why = self.error or self.unfinished or "its headers were not read yet"
+            return agreement.failed(self.rank, self.host, self.path, why, tool=self.tool)
         checkpoint = self.survey.checkpoint
         told = agreement.identity_fingerprint(
             rank=self.rank,
