@@ -4,6 +4,7 @@
   name that `realpath` gives: a blob may be a link into a store shared between repos, whose names are other hashes.
 - `hub-tree`: the hub's own listing of a commit, `trees/<commit>.json`; sizes too, so that a short file is known unread.
 - `download-metadata`: what `hf download --local-dir` noted beside the files, good while a file is no newer than it.
+- `git-lfs`: the object that a clone keeps for a file, good while the file is as git last saw it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 from ..facts.files import Claim, Severity, State
 from ..present.safe import escape
 from .find import enclosing_snapshot
+from .gitlfs import tracked_files
 from .opening import read_file
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class Records:
         self._prefix = f"{enclosing.within}/" if enclosing and enclosing.within else ""
         self._local = self._root / ".cache" / "huggingface"
         self._downloaded = self._repo is None and (self._local / "download").is_dir()
+        self._tracked = {} if self._repo or self._downloaded else tracked_files(root)
 
     def of(self, name: str) -> tuple[tuple[Claim, ...], Size | None]:
         """The claims on a file that is there, not checked yet, and its recorded size."""
@@ -82,7 +85,7 @@ class Records:
             return self._with_tree(claims, self._repo, self._commit, self._prefix + name)
         noted = self._metadata(name) if self._downloaded else None
         if noted is None:
-            return tuple(claims), None
+            return self._with_git(claims, name)
         commit, etag = noted
         claims += _claim("download-metadata", etag, f".cache/huggingface/download/{escape(name)}.metadata")
         return self._with_tree(claims, self._local, commit, name)
@@ -104,6 +107,14 @@ class Records:
             return tuple(claims), None
         origin = _tree_name(commit)
         return (*claims, *_claim("hub-tree", entry.etag, origin)), Size(entry.length, origin)
+
+    def _with_git(self, claims: list[Claim], name: str) -> tuple[tuple[Claim, ...], Size | None]:
+        tracked = self._tracked.get(name)
+        if tracked is None:
+            return tuple(claims), None
+        if not self._is_older(name, tracked.seconds, "git saw it"):
+            return tuple(claims), None
+        return (*claims, *_claim("git-lfs", tracked.oid, "git-lfs")), Size(tracked.size, "git-lfs")
 
     def _tree(self, folder: Path, commit: str) -> dict[str, _Entry]:
         if not _COMMIT.fullmatch(commit):
@@ -129,18 +140,25 @@ class Records:
         path = self._local / "download" / f"{name}.metadata"
         try:
             commit, etag, stamp = read_file(path, _METADATA_LIMIT).decode("ascii").split("\n")[:3]
-            written = (self._root / name).stat().st_mtime
-            if written - 1 <= float(stamp):
-                return commit.strip(), etag.strip()
+            stamped = float(stamp)
         except FileNotFoundError:
             return None
         except (OSError, ValueError):
             message = f"{escape(name)}: the note of its download cannot be read"
             self._findings.add("record-unreadable", Severity.NOTE, message, file=escape(name))
             return None
-        message = f"{escape(name)}: written again after its download, so the hash recorded then says nothing"
+        return (commit.strip(), etag.strip()) if self._is_older(name, stamped, "its download") else None
+
+    def _is_older(self, name: str, stamp: float, event: str) -> bool:
+        """Whether a file was written no later than the record of it; the second between is the hub client's own."""
+        try:
+            if (self._root / name).stat().st_mtime - 1 <= stamp:
+                return True
+        except OSError:
+            return False
+        message = f"{escape(name)}: written again after {event}, so the hash recorded then says nothing"
         self._findings.add("record-stale", Severity.NOTE, message, file=escape(name))
-        return None
+        return False
 
 
 def check_size(size: int, recorded: Size) -> tuple[State, str] | None:
