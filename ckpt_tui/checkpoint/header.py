@@ -9,43 +9,28 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..facts.files import State
 from ..present.safe import escape
 from ..present.units import count
+from .geometry import Placed, Problem, entry_problems, layout_problems, unknown_dtypes
 from .model import Header, TensorEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-#: Bits of one element. A dtype is compared as it is written, so this table grows by a line and nothing else.
-DTYPE_BITS = {
-    "BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
-    "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32,
-    "C64": 64, "F64": 64, "I64": 64, "U64": 64,
-}  # fmt: skip
+    from collections.abc import Iterator
 
 #: The reference library reads and writes no header beyond this.
 REFERENCE_LIMIT = 100_000_000
 #: Beyond this a header is not read at all.
 HARD_LIMIT = 256 << 20
 PREFIX = 8
-_U64 = (1 << 64) - 1
 _NESTING = 64
 
 
 class HeaderError(ValueError):
     """The bytes are no safetensors header; the text says why."""
-
-
-class Problem(NamedTuple):
-    """One contradiction in a header's layout. `tensor` and `message` are escaped text."""
-
-    tensor: str | None
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +47,6 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     dtype: str
     shape: tuple[int, ...]
     data_offsets: tuple[int, int]
-
-
-class _Tensor(NamedTuple):
-    """An entry as it is written, offsets counting from the end of the header. Sorts as the layout is walked."""
-
-    begin: int
-    end: int
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
 
 
 _TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -110,8 +85,8 @@ def parse_header(raw: bytes) -> Parsed:
     del text, body
     if not problems:
         tensors.sort()
-        problems = [*_entry_problems(tensors)] or [*_layout_problems(tensors)]
-    warnings = (*_over_limit(len(raw) - PREFIX), *_unknown_dtypes(tensors))
+        problems = [*entry_problems(tensors)] or [*layout_problems(tensors)]
+    warnings = (*_over_limit(len(raw) - PREFIX), *unknown_dtypes(tensors))
     if problems:
         return Parsed(None, tuple(problems), warnings)
     start = len(raw)
@@ -124,22 +99,7 @@ def parse_header(raw: bytes) -> Parsed:
     return Parsed(Header(raw, entries, safe), (), warnings)
 
 
-def fit(header: Header, file_size: int) -> tuple[State, str | None]:
-    """Whether the file is as long as its header needs: `good`, `truncated` or `overlong`, and the words for it."""
-    needed = header.needed
-    if file_size > needed:
-        extra = file_size - needed
-        return State.OVERLONG, f"{count(extra, 'byte')} after the last tensor, which ends at {needed:,}"
-    if file_size == needed:
-        return State.GOOD, None
-    cut = [tensor for tensor in header.tensors if tensor.offset + tensor.length > file_size]
-    return State.TRUNCATED, (
-        f"{count(needed - file_size, 'byte')} short: {file_size:,} of {needed:,}; the first tensor that is cut is "
-        f"{cut[0].name}, {len(cut):,} of {count(len(header.tensors), 'tensor')} affected"
-    )
-
-
-_Content = tuple[list[_Tensor], dict[str, str], list[Problem]]
+_Content = tuple[list[Placed], dict[str, str], list[Problem]]
 
 # A minus sign where a number may begin: `-0` is an integer to most parsers and none to the reference.
 _NEGATIVE = (b"[-", b",-", b" -", b"\n-", b"\r-", b"\t-")
@@ -163,7 +123,7 @@ def _fast(body: bytes) -> _Content | None:
     keys = (b'"dtype"', b'"shape"', b'"data_offsets"')
     if any(body.count(key) != len(entries) for key in keys) or body.count(b'"__metadata__"') > 1:
         return None
-    tensors = [_Tensor(*entry.data_offsets, name, entry.dtype, entry.shape) for name, entry in entries.items()]
+    tensors = [Placed(*entry.data_offsets, name, entry.dtype, entry.shape) for name, entry in entries.items()]
     return tensors, metadata, []
 
 
@@ -176,7 +136,7 @@ def _careful(text: str) -> _Content:
     top = _load(text)
     if not isinstance(top, _Object):
         raise HeaderError("the header is no JSON object")
-    tensors: list[_Tensor] = []
+    tensors: list[Placed] = []
     problems: list[Problem] = []
     metadata: dict[str, str] = {}
     seen: set[str] = set()
@@ -256,7 +216,7 @@ def _metadata(value: Any) -> dict[str, str]:
     return dict(value)
 
 
-def _entry(name: str, value: Any) -> _Tensor | Problem:
+def _entry(name: str, value: Any) -> Placed | Problem:
     shown = escape(name)
     if not isinstance(value, _Object):
         return Problem(shown, f"the entry of {shown} is no object")
@@ -272,82 +232,13 @@ def _entry(name: str, value: Any) -> _Tensor | Problem:
         return Problem(shown, f"the shape of {shown} is no list of whole numbers")
     if not _integers(offsets) or len(offsets) != 2:
         return Problem(shown, f"the data_offsets of {shown} are not two whole numbers")
-    return _Tensor(offsets[0], offsets[1], name, dtype, tuple(shape))
+    return Placed(offsets[0], offsets[1], name, dtype, tuple(shape))
 
 
 def _integers(value: Any) -> bool:
     return isinstance(value, list) and not isinstance(value, _Object) and all(type(item) is int for item in value)
 
 
-def _entry_problems(tensors: Iterable[_Tensor]) -> Iterator[Problem]:
-    """What is wrong with each entry by itself: signs, order, and bytes against shape and dtype."""
-    for begin, end, name, dtype, shape in tensors:
-        if not 0 <= begin <= end <= _U64:
-            shown = escape(name)
-            yield Problem(shown, f"the data_offsets of {shown} make no range: [{begin}, {end}]")
-            continue
-        bits = DTYPE_BITS.get(dtype, 0)
-        total = 1
-        for dim in shape:
-            total *= dim
-            if not 0 <= dim <= _U64 or total > _U64:
-                break
-        else:
-            if not bits or total * bits == (end - begin) * 8:
-                continue
-        yield _size_problem(escape(name), escape(dtype), shape, end - begin)
-
-
-def _size_problem(shown: str, dtype: str, shape: tuple[int, ...], length: int) -> Problem:
-    words = f"{dtype} {_shape(shape)}"
-    if any(not 0 <= dim <= _U64 for dim in shape):
-        return Problem(shown, f"{shown} has an impossible shape: {words}")
-    total = 1
-    for dim in shape:
-        total *= dim
-        if total > _U64:
-            return Problem(shown, f"{shown} is larger than 64 bits can count: {words} over {count(length, 'byte')}")
-    bits = total * DTYPE_BITS[dtype]
-    if bits > _U64:
-        return Problem(shown, f"{shown} is larger than 64 bits can count: {words} over {count(length, 'byte')}")
-    if bits % 8:
-        return Problem(shown, f"{shown} does not fill whole bytes: {words} is {bits:,} bits")
-    return Problem(shown, f"{shown} needs {count(bits // 8, 'byte')} ({words}) and its offsets give {length:,}")
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    dims = [str(dim) for dim in shape[:8]]
-    return f"[{', '.join(dims + ['…'] * (len(shape) > 8))}]"
-
-
-def _layout_problems(tensors: Iterable[_Tensor]) -> Iterator[Problem]:
-    """Holes and overlaps, over tensors in order of (begin, end, name bytes)."""
-    position, last = 0, None
-    for tensor in tensors:
-        shown = escape(tensor.name)
-        if tensor.begin > position:
-            hole = count(tensor.begin - position, "byte")
-            yield Problem(shown, f"a hole of {hole} before {shown}: [{position}, {tensor.begin}] belongs to no tensor")
-        elif tensor.begin < position and last is not None:
-            other, ranges = escape(last.name), f"[{last.begin}, {last.end}] and [{tensor.begin}, {tensor.end}]"
-            same = (last.begin, last.end) == (tensor.begin, tensor.end)
-            words = f"two names share bytes: {other} and {shown}" if same else f"{other} and {shown} overlap"
-            yield Problem(shown, f"{words}: {ranges}")
-        if last is None or tensor.end >= position:
-            position, last = max(position, tensor.end), tensor
-
-
 def _over_limit(length: int) -> Iterator[Problem]:
     if length > REFERENCE_LIMIT:
         yield Problem(None, f"the reference library refuses this header ({length:,} > {REFERENCE_LIMIT:,} bytes)")
-
-
-def _unknown_dtypes(tensors: Iterable[_Tensor]) -> Iterator[Problem]:
-    unknown: dict[str, list[str]] = {}
-    for tensor in tensors:
-        if tensor.dtype not in DTYPE_BITS:
-            unknown.setdefault(tensor.dtype, []).append(tensor.name)
-    for dtype, names in sorted(unknown.items()):
-        first = escape(names[0])
-        rest = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-        yield Problem(first, f"unknown dtype {escape(dtype)} of {first}{rest}: its bytes are read, not counted")

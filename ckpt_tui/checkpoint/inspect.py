@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..facts.files import Role, Segmentation, State
 from ..present.safe import escape
 from ..present.units import count
-from .header import PREFIX, HeaderError, Parsed, Problem, fit, header_length, parse_header
+from .geometry import Problem, fit
+from .header import PREFIX, HeaderError, Parsed, header_length, parse_header
 from .holes import never_written
 from .model import CheckpointFile
 from .names import Kind, kind_of

@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError, deserialize
 
-from ckpt_tui.checkpoint.header import DTYPE_BITS, HeaderError, Parsed, fit, header_length, parse_header
+from ckpt_tui.checkpoint.geometry import DTYPE_BITS, fit
+from ckpt_tui.checkpoint.header import HeaderError, Parsed, header_length, parse_header
 from ckpt_tui.facts.files import State
 from ckpt_tui.present.safe import escape
 from tests.support.checkpoints import WIDTHS, safetensors_bytes, tensor
@@ -173,6 +174,9 @@ ENTRY = b'{"dtype":"F32","shape":[4],"data_offsets":[0,16]}'
         (b"[]", 0, State.BAD_HEADER, "no JSON object"),
         (b'{"w":' + ENTRY + b"}", 15, State.TRUNCATED, "1 byte short"),
         (b'{"w":' + ENTRY + b"}", 17, State.OVERLONG, "1 byte after the last tensor"),
+        (b'{"w":{"dtype":"F32","shape":[1' + b"0" * 5000 + b'],"data_offsets":[0,16]}}', 16, State.BAD_HEADER, "range"),
+        (b'{"w":{"dtype":"F32","shape":[1' + b"0" * 30 + b'],"data_offsets":[0,16]}}', 16, State.BAD_LAYOUT, "shape"),
+        (b'{"w":' + ENTRY[:-1] + b',"x":1' + b"0" * 5000 + b"}}", 16, State.BAD_HEADER, "out of range"),
         (b'{"w":' + ENTRY[:-1] + b',"note":"kept"}}', 16, State.GOOD, ""),
         (b'  {"w":' + ENTRY + b"}\n ", 16, State.GOOD, ""),
         (b"{}", 0, State.GOOD, ""),
