@@ -92,21 +92,21 @@ def _likeliest(found: FileDifference, parts: Pieces | None, scene: Scene) -> _Li
 def _by_state(found: FileDifference) -> _Likeliest | None:
     rows = [(label, row) for label, row in found.rows.items() if row is not None]
     for state, (code, summary) in _STATES.items():
-        held = [f"{label}: {row.size:,} bytes" for label, row in rows if row.state is state]
+        held = [f"{label}: {row.error or f'{row.size:,} bytes'}" for label, row in rows if row.state is state]
         if held:
             return code, summary, held, False
     pointers = [
-        f"{label}: {row.size:,} bytes"
+        f"{label}: {row.error or f'{row.size:,} bytes'}"
         for label, row in rows
         if row.state is State.NOT_WEIGHTS and 0 < row.size < _LFS_POINTER_BYTES
     ]
     if pointers:
         return CauseCode.LFS_POINTER, "a short text lies where the weights belong, as git-lfs leaves it", pointers, True
-    gone = [f"{label}: {row.state.value}" for label, row in rows if row.state in GONE]
+    gone = [f"{label}: {row.error or row.state.value}" for label, row in rows if row.state in GONE]
     if gone and found.kind is DifferenceKind.MISSING:
         return CauseCode.MISSING, "a file that its own index names is not there", gone, False
     if found.kind is DifferenceKind.STATE:
-        states = [f"{label}: {row.state.value}" for label, row in rows if row.state is not State.GOOD]
+        states = [f"{label}: {row.error or row.state.value}" for label, row in rows if row.state is not State.GOOD]
         return CauseCode.UNKNOWN, "broken where others are good", states, False
     return None
 
@@ -184,7 +184,11 @@ def _mend(found: FileDifference, code: CauseCode, scene: Scene) -> str:
     """The command that would mend the blamed copy; '' where none is sure to be right."""
     if code is CauseCode.LFS_POINTER:
         return "git lfs pull"
-    if "\\" in found.name or code in {CauseCode.EXTRA, CauseCode.UNREADABLE, CauseCode.CHANGED}:
+    if (
+        "\\" in found.name
+        or found.name.startswith("-")
+        or code in {CauseCode.EXTRA, CauseCode.UNREADABLE, CauseCode.CHANGED}
+    ):
         return ""
     for side in scene.sides:
         one = side.member

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..facts.agreement import Fingerprint, TableRow
 from ..facts.files import UNDECIDED_STATES, Claim, FileResult, Finding, Role, Severity, Source, State
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _APART = frozenset({State.EXTRA, State.IGNORED})
 #: Claims of these kinds come from the hub, and so may accuse a copy; sums made locally vindicate nobody.
 HUB_CLAIM = "hub"
+#: Files of a rank that are named with what is wrong with them; the rest is counted.
+_REASONS = 3
 
 
 def fingerprint(result: ScanResult, rank: int) -> Fingerprint:
@@ -25,7 +27,7 @@ def fingerprint(result: ScanResult, rank: int) -> Fingerprint:
     files = [file for file in result.files if file.state not in _APART]
     weights = [file for file in files if file.role is Role.WEIGHTS]
     table = content_table(result)
-    broken, undecided = _shortcomings(table, result.findings, files)
+    short = _shortcomings(table, result.findings, files)
     return Fingerprint(
         rank=rank,
         host=result.host,
@@ -43,8 +45,9 @@ def fingerprint(result: ScanResult, rank: int) -> Fingerprint:
         files=len(weights),
         files_cached=sum(file.source is Source.CACHE for file in weights),
         oldest_digest=min((file.hashed_at for file in weights if file.hashed_at is not None), default=None),
-        broken=broken,
-        undecided=undecided,
+        broken=short.broken,
+        undecided=short.undecided,
+        reasons=short.reasons,
         claims_kept=sum(_recorded(file.claims) is True for file in files),
         claims_broken=tuple(file.name for file in files if _recorded(file.claims) is False),
         repo_id=result.checkpoint.repo_id,
@@ -71,7 +74,7 @@ def identity_fingerprint(
 ) -> Fingerprint:
     """What is known before a tensor byte is read; `table` holds the digests of headers and sidecars."""
     rows = tuple(row for row in table if row.state not in _APART)
-    broken, undecided = _shortcomings(rows, findings, ())
+    short = _shortcomings(rows, findings, ())
     return Fingerprint(
         rank=rank,
         host=host,
@@ -89,8 +92,9 @@ def identity_fingerprint(
         files=sum(row.role is Role.WEIGHTS for row in rows),
         files_cached=0,
         oldest_digest=None,
-        broken=broken,
-        undecided=undecided,
+        broken=short.broken,
+        undecided=short.undecided,
+        reasons=short.reasons,
         repo_id=ref.repo_id,
         revision=ref.revision,
         not_compared=not_compared,
@@ -134,6 +138,7 @@ def content_table(result: ScanResult) -> tuple[TableRow, ...]:
             sha256=file.sha256,
             segments=file.segments,
             recorded=_recorded(file.claims),
+            error=file.error,
         )
         for file in result.files
         if file.state not in _APART
@@ -151,25 +156,34 @@ def _all_recorded(files: Iterable[FileResult], role: Role) -> bool:
     return verdicts == {True}
 
 
-def _shortcomings(
-    rows: Iterable[TableRow], findings: Iterable[Finding], files: Iterable[FileResult]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is not good and what is not decided, as `name: word`.
+class _Shortcomings(NamedTuple):
+    """What is not good and what is not decided, as `name: word`, and the first few with the reason."""
 
-    A claim that is broken and a finding that is an error count as well, so that whatever makes a scan leave with 1
-    keeps an agreement from being said.
+    broken: tuple[str, ...]
+    undecided: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+def _shortcomings(rows: Sequence[TableRow], findings: Iterable[Finding], files: Iterable[FileResult]) -> _Shortcomings:
+    """A claim that is broken and a finding that is an error count as well as a state: whatever makes a scan leave with
+    1 keeps an agreement from being said.
     """
-    broken = {row.name: row.state.value for row in rows if row.state is not State.GOOD}
+    words = {row.name: row.state.value for row in rows if row.state is not State.GOOD}
+    reasons = {row.name: row.error for row in rows if row.error}
     for file in files:
         if any(claim.holds is False for claim in file.claims):
-            broken.setdefault(file.name, State.DIGEST_MISMATCH.value)
+            words.setdefault(file.name, State.DIGEST_MISMATCH.value)
     for finding in findings:
-        if finding.severity is Severity.ERROR:
-            broken.setdefault(finding.file or "checkpoint", finding.code)
-    undecided = {name: word for name, word in broken.items() if word in UNDECIDED_STATES}
-    return (
-        tuple(f"{name}: {word}" for name, word in broken.items() if name not in undecided),
-        tuple(f"{name}: {word}" for name, word in undecided.items()),
+        if finding.severity is Severity.ERROR and (finding.file or not words):
+            words.setdefault(finding.file or "checkpoint", finding.code)
+            reasons.setdefault(finding.file or "checkpoint", finding.message)
+    undecided = {name for name, word in words.items() if word in UNDECIDED_STATES}
+    told = [f"{name}: {word}" + (f" ({reasons[name]})" if name in reasons else "") for name, word in words.items()]
+    more = len(told) - _REASONS
+    return _Shortcomings(
+        broken=tuple(f"{name}: {word}" for name, word in words.items() if name not in undecided),
+        undecided=tuple(f"{name}: {words[name]}" for name in words if name in undecided),
+        reasons=(*told[:_REASONS], *((f"and {more:,} more",) if more > 0 else ())),
     )
 
 

@@ -60,38 +60,32 @@ class Partition:
 
     groups: tuple[Members, ...]
     loose: dict[int, str]
-    #: Ranks without a group whose identity and tables can be held beside the others' all the same.
+    #: Ranks without a group that tell something which can be held beside the others' all the same.
     comparable: tuple[Fingerprint, ...]
+    #: The class of proven equal weights of every rank that knows its weights, in a group or not.
+    weights: dict[int, WeightClass]
 
 
 def partition(fingerprints: Iterable[Fingerprint], stage: Stage) -> Partition:
     """Put every rank into the one group whose members hold what it holds, or say why it has no group."""
     everyone = sorted(fingerprints, key=lambda one: one.rank)
     layout = _layout(everyone)
-    loose: dict[int, str] = {}
-    whole: list[Fingerprint] = []
-    members: defaultdict[tuple[object, ...], list[Fingerprint]] = defaultdict(list)
-    classes: dict[int, WeightClass] = {}
-    for one in everyone:
-        reason = _reason(one, layout, stage)
-        if reason is not None:
-            loose[one.rank] = reason
-        elif _known(one, stage):
-            whole.append(one)
-        else:
-            members[False, one.identity, one.sidecars, one.partial].append(one)
+    loose = {one.rank: why for one in everyone if (why := _reason(one, layout, stage)) is not None}
+    weights: dict[int, WeightClass] = {}
     if stage is Stage.CONTENT:
-        classes, unplaced = _weight_classes(whole)
-        loose |= unplaced
-    for one in whole:
+        weights, unplaced = _weight_classes([one for one in everyone if one.layout == layout and _weighed(one)])
+        loose = unplaced | loose
+    members: defaultdict[tuple[object, ...], list[Fingerprint]] = defaultdict(list)
+    for one in everyone:
         if one.rank not in loose:
-            members[True, one.identity, one.sidecars, classes.get(one.rank)].append(one)
+            whole = _known(one, stage)
+            members[whole, one.identity, one.sidecars, weights.get(one.rank) if whole else one.partial].append(one)
     groups = sorted(
-        (Members(tuple(group), key[0] is True, classes.get(group[0].rank)) for key, group in members.items()),
+        (Members(tuple(group), key[0] is True, weights.get(group[0].rank)) for key, group in members.items()),
         key=lambda group: group.first.rank,
     )
     comparable = [one for one in everyone if one.rank in loose and one.layout == layout and _tells(one)]
-    return Partition(tuple(groups), loose, tuple(comparable))
+    return Partition(tuple(groups), loose, tuple(comparable), weights)
 
 
 def groups_of(fingerprints: Sequence[Fingerprint], stage: Stage) -> tuple[tuple[int, ...], ...]:
@@ -108,7 +102,7 @@ def groups_of(fingerprints: Sequence[Fingerprint], stage: Stage) -> tuple[tuple[
             keys[group.first.identity, group.first.partial if group.first.identity is None else None] += group.ranks
         return tuple(sorted(tuple(sorted(ranks)) for ranks in keys.values()))
     classes = [group.ranks for group in found.groups]
-    classes += [(one.rank,) for one in found.comparable if one.error is None and one.partial is not None]
+    classes += [(one.rank,) for one in found.comparable if one.error is None]
     return tuple(sorted(classes))
 
 
@@ -132,12 +126,12 @@ def any_proven_different(found: Partition) -> bool:
         return True
     if len(groups) > 1 and not all(group.whole for group in groups):
         return True
-    return weights_proven_different(groups)
+    return any_differ(found.weights.values())
 
 
-def weights_proven_different(groups: Sequence[Members]) -> bool:
-    """Whether the weight files of any two groups with known content are proven different."""
-    classes = {id(group.weights): group.weights for group in groups if group.weights is not None}.values()
+def any_differ(weights: Iterable[WeightClass]) -> bool:
+    """Whether any two of these classes are proven different."""
+    classes = set(weights)
     with_sha256 = sum(one.sha256 is not None for one in classes)
     cuts = Counter(cut for one in classes for cut in one.contents)
     return with_sha256 > 1 or any(count > 1 for count in cuts.values())
@@ -160,7 +154,7 @@ def _reason(one: Fingerprint, layout: int, stage: Stage) -> str | None:
     if one.layout != layout:
         return f"speaks digest layout {one.layout} ({one.tool}), the others {layout}: use one version everywhere"
     if one.undecided:
-        return listed(one.undecided)
+        return "; ".join(one.reasons) or listed(one.undecided)
     if _known(one, stage) or (one.broken and one.partial is not None):
         return None
     return "its identity is not known" if one.identity is None else "its content is not known"
@@ -174,7 +168,11 @@ def _tells(one: Fingerprint) -> bool:
 def _known(one: Fingerprint, stage: Stage) -> bool:
     if stage is Stage.IDENTITY:
         return one.identity is not None
-    return None not in {one.identity, one.content, one.sidecars, one.segmentation}
+    return None not in {one.identity, one.sidecars} and _weighed(one)
+
+
+def _weighed(one: Fingerprint) -> bool:
+    return one.content is not None and one.segmentation is not None
 
 
 def listed(names: Sequence[str], limit: int = 3) -> str:

@@ -178,7 +178,7 @@ class _Case:
         errors = dict(self.found.loose)
         for group in self.found.groups:
             if not group.whole:
-                errors |= {one.rank: listed(damage(one)) for one in group.fingerprints}
+                errors |= {one.rank: "; ".join(one.reasons) or listed(damage(one)) for one in group.fingerprints}
         return dict(sorted(errors.items()))
 
 

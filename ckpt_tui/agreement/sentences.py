@@ -122,10 +122,12 @@ def _where(
         names = listed([one.file for one in proven])
         return f"{'weights equal; ' * bool(weights_equal)}{names}" if names else ""
     total = max(one.files for one in fingerprints)
-    where = f"in {len(weights):,} of {total:,} weight files: {listed([one.file for one in weights], 2)}"
+    share = f"{len(weights):,} of {total:,}" if len(weights) <= total else f"{len(weights):,}"
+    where = f"in {share} weight files: {listed([one.file for one in weights], 2)}"
     tensors = [segment.name for one in weights for segment in one.segments if segment.kind is SegmentKind.TENSOR]
-    if len(weights) == 1 and weights[0].kind in {DifferenceKind.STATE, DifferenceKind.MISSING}:
-        where += f" ({weights[0].cause.summary})"
+    causes = {one.cause.summary for one in weights}
+    if len(causes) == 1 and weights[0].kind in {DifferenceKind.STATE, DifferenceKind.MISSING}:
+        where += f" ({causes.pop()})"
     elif tensors:
         left_out = sum(one.segments_left_out for one in weights)
         more = len(tensors) - 1 + left_out

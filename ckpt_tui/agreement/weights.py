@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from ..facts.agreement import Stage
 from ..facts.files import Role, Segmentation, State
-from .groups import weights_proven_different
+from .groups import any_differ
 from .tables import GONE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ..facts.agreement import Fingerprint
-    from .groups import Members, Partition
+    from .groups import Partition, WeightClass
     from .tables import FileDifference
 
 #: Tensors that the index names are not there to be loaded.
@@ -32,22 +32,22 @@ def weights_equal(found: Partition, stage: Stage, proven: Iterable[FileDifferenc
     """
     if stage is Stage.IDENTITY:
         return None
-    whole = [group for group in found.groups if group.whole]
-    if _tensors_proven_different(whole) or (whole and any(_lost(one) for one in proven)):
+    everyone = [*(group.first for group in found.groups), *found.comparable]
+    known = [one for one in everyone if one.rank in found.weights]
+    if _tensors_proven_different(known, found.weights) or (known and any(_lost(one) for one in proven)):
         return False
-    everybody = not absent and not found.loose and whole and len(whole) == len(found.groups)
-    logical = {logical_content(group.first) for group in whole}
-    same = len({id(group.weights) for group in whole}) == 1 or (len(logical) == 1 and None not in logical)
+    everybody = not absent and known and len(known) == len(everyone) and len(found.comparable) == len(found.loose)
+    logical = {logical_content(one) for one in known}
+    same = len({found.weights[one.rank] for one in known}) == 1 or (len(logical) == 1 and None not in logical)
     return True if everybody and same else None
 
 
-def _tensors_proven_different(groups: Iterable[Members]) -> bool:
-    """Groups of one logical content hold the same tensors; one of them speaks for all."""
-    distinct: dict[str | int, Members] = {}
-    for place, group in enumerate(groups):
-        distinct.setdefault(logical_content(group.first) or place, group)
-    known = sum(isinstance(key, str) for key in distinct)
-    return known > 1 or weights_proven_different(list(distinct.values()))
+def _tensors_proven_different(known: Iterable[Fingerprint], weights: Mapping[int, WeightClass]) -> bool:
+    """Copies of one logical content hold the same tensors; one of them speaks for all."""
+    distinct: dict[str | int, WeightClass] = {}
+    for one in known:
+        distinct.setdefault(logical_content(one) or one.rank, weights[one.rank])
+    return sum(isinstance(key, str) for key in distinct) > 1 or any_differ(distinct.values())
 
 
 def _lost(one: FileDifference) -> bool:

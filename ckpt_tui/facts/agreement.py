@@ -54,6 +54,8 @@ class Fingerprint(Fact, frozen=True, kw_only=True):
     partial: str | None = None
     #: Roles of which every file keeps a hash that the hub recorded.
     recorded: tuple[Role, ...] = ()
+    #: The first few of `broken` and `undecided` with the reason, for people; `and 29 more` last.
+    reasons: tuple[str, ...] = ()
 
 
 class TableRow(Fact, frozen=True, kw_only=True):
@@ -73,6 +75,8 @@ class TableRow(Fact, frozen=True, kw_only=True):
     segments: int = 0
     #: Whether it keeps a hash that the hub recorded; null where there is none.
     recorded: bool | None = None
+    #: What is wrong with it, for people.
+    error: str | None = None
 
 
 class SegmentTable(Fact, frozen=True, kw_only=True):

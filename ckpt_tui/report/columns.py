@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 #: What lines keep to where their words allow it.
 WIDTH = 100
+#: A cell that is wider than this pushes its own row aside and no other.
+_WIDEST = 60
 
 
 def width(text: str) -> int:
@@ -23,7 +25,7 @@ def width(text: str) -> int:
 def table(rows: Sequence[Sequence[str]], align: str, indent: int = 2) -> list[str]:
     """Rows in columns; `align` holds `<` or `>` for each. Columns that are empty in all rows fall away."""
     used = [column for column in range(len(align)) if any(row[column] for row in rows)]
-    widths = {column: max(width(row[column]) for row in rows) for column in used}
+    widths = {column: max(min(width(row[column]), _WIDEST) for row in rows) for column in used}
     lines = []
     for row in rows:
         cells = []

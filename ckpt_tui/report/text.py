@@ -140,14 +140,13 @@ def agreement_text(agreement: Agreement, now: float) -> str:
 
 
 def _folded(said: Sequence[tuple[int, str]], hosts: dict[int, str]) -> list[str]:
-    """Each text once, with its ranks; a rank that is alone with it gets its host."""
+    """Each text once, with its ranks; a rank that is alone with it gets its host, where hosts tell ranks apart."""
     ranks: dict[str, list[int]] = {}
     for rank, text in said:
         ranks.setdefault(text, []).append(rank)
+    several = len(set(hosts.values())) > 1
     return [
-        f"{ranksets.named(those)} ({hosts[those[0]]}): {text}"
-        if len(those) == 1
-        else f"{ranksets.named(those)}: {text}"
+        f"{ranksets.named(those)}{f' ({hosts[those[0]]})' * (several and len(those) == 1)}: {text}"
         for text, those in ranks.items()
     ]
 
@@ -183,7 +182,7 @@ def _differences(agreement: Agreement) -> list[str]:
         return []
     alike: dict[object, list[Difference]] = {}
     for one in agreement.differences:
-        key = (one.cause, one.kind, one.severity) if not one.segments and one.cause.facts else one.file
+        key = (one.cause, one.role, one.kind, one.severity) if not one.segments and one.cause.facts else one.file
         alike.setdefault(key, []).append(one)
     lines: list[str] = []
     for some in list(alike.values())[:LISTED]:
@@ -195,7 +194,8 @@ def _differences(agreement: Agreement) -> list[str]:
 
 
 def _alike(some: Sequence[Difference], agreement: Agreement) -> list[str]:
-    lines = [f"  {units.count(len(some), f'{some[0].role.value} file')}"]
+    noun = "weight file" if some[0].role is Role.WEIGHTS else "sidecar"
+    lines = [f"  {units.count(len(some), noun)}"]
     lines += table([[one.file, _holders(one, agreement)] for one in some[:LISTED]], "<<", 6)
     if len(some) > LISTED:
         lines.append(f"      and {len(some) - LISTED:,} more")

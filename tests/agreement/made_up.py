@@ -72,7 +72,7 @@ class Shard:
     @property
     def readable(self) -> bool:
         """Whether a digest of the whole file can be had."""
-        return self.state in {State.GOOD, State.DIGEST_MISMATCH, State.SUSPECT, State.OVERLONG}
+        return self.state in {State.GOOD, State.DIGEST_MISMATCH, State.SUSPECT}
 
 
 @dataclass(frozen=True)

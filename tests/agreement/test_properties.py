@@ -46,6 +46,7 @@ class Rank:
         self.shard = rng.choice(sorted(self.model.shards))
         self.error = rng.random() < 0.05
         self.absent = rng.random() < 0.05
+        self.unread = False
         self.innocent = self.state in {State.GOOD, State.SUSPECT, State.UNREADABLE, State.CHANGED}
         shown = self.model if self.state is State.GOOD else self.model.with_shard(self.shard, state=self.state)
         if rng.random() < 0.4 and self.state is State.GOOD and len(self.model.shards) == 2:
@@ -58,6 +59,9 @@ class Rank:
             self.innocent = not wrong
         if rng.random() < 0.15:
             shown = shown.with_shard(self.shard, cut=Segmentation.EXTENTS)
+        if rng.random() < 0.1:
+            shown = shown.but(sidecar_states={"config.json": State.UNREADABLE})
+            self.unread = True
         self.shown = shown
         self.fast = rng.random() < 0.3
         self.copy = rng.choice(["x", "y", f"own {rank}", f"own {rank}"]) + str(VARIANTS.index(self.model))
@@ -65,9 +69,13 @@ class Rank:
 
     @property
     def truth(self) -> object:
-        """What lies on disk, read or not; a broken copy is like no whole one."""
-        bytes_differ = self.state in {State.TRUNCATED, State.MISSING, State.NOT_WEIGHTS}
-        return self.model.shards, self.model.sidecars, (self.state, self.shard) if bytes_differ else ""
+        """What lies on disk, read or not; of a broken file what can be known of it."""
+        shards: dict[str, object] = dict(self.model.shards)
+        if self.state in {State.MISSING, State.NOT_WEIGHTS}:
+            shards[self.shard] = self.state
+        if self.state is State.TRUNCATED:
+            shards[self.shard] = self.state, self.model.shards[self.shard].segments()[0]
+        return shards, self.model.sidecars
 
     def testimony(self) -> Said:
         """What it says."""
@@ -114,7 +122,7 @@ def check(ranks: list[Rank], agreement: Agreement) -> None:
         assert present == ranks
         assert answering == ranks
         assert len(truths) == 1
-        assert all(rank.state is State.GOOD for rank in ranks)
+        assert all(rank.state is State.GOOD and not rank.unread for rank in ranks)
         assert agreement.weights_equal is True
     if agreement.verdict is Verdict.DIFFER:
         assert len(truths) > 1
