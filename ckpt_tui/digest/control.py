@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: The longest sleep before the wish to stop is looked at again.
 _NAP = 0.05
+#: Seconds of reading that may be caught up with after a pause, so that late wake-ups do not add up.
+_BURST = 0.1
 
 
 class Control:
@@ -48,5 +50,5 @@ class Control:
             self.check()
             return
         with self._lock:
-            due = self._due = max(self._due, self._clock.monotonic()) + size / self._max_rate
+            due = self._due = max(self._due, self._clock.monotonic() - _BURST) + size / self._max_rate
         self.wait_until(due)
