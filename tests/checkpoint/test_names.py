@@ -21,9 +21,9 @@ from ckpt_tui.checkpoint.sniff import pointer, sniff, sniff_text
             Kind.SIDECAR,
             (
                 "config.json generation_config.json tokenizer_config.json config_sentence_transformers.json "
-                "preprocessor_config.json adapter_config.json model_index.json modules.json tokenizer.json "
-                "tokenizer.model spiece.model vocab.json vocab.txt merges.txt special_tokens_map.json added_tokens.json tekken.json "
-                "chat_template.jinja chat_template.json qwen.tiktoken"
+                "preprocessor_config.json adapter_config.json model_index.json modules.json "
+                "tokenizer.json tokenizer.model spiece.model vocab.json vocab.txt merges.txt special_tokens_map.json "
+                "added_tokens.json tekken.json chat_template.jinja chat_template.json qwen.tiktoken"
             ),
         ),
         (
