@@ -182,7 +182,7 @@ def listed(names: Sequence[str], limit: int = 3) -> str:
 
 
 def _weight_classes(ranks: Sequence[Fingerprint]) -> tuple[dict[int, WeightClass], dict[int, str]]:
-    """Each rank's class of proven equal weights, and the ranks that fit two classes which differ.
+    """Each rank's class of proven equal weights, and the ranks that fit several classes which differ.
 
     Ranks with sha256 are told apart by it and then, cut the same way, by content; the others join the class that has
     their content, where there is exactly one.
@@ -192,36 +192,39 @@ def _weight_classes(ranks: Sequence[Fingerprint]) -> tuple[dict[int, WeightClass
         if one.content_sha256 is not None:
             by_sha256[one.content_sha256].append(one)
     classes: dict[int, WeightClass] = {}
-    unplaced: dict[int, str] = {}
     of_content: defaultdict[tuple[str, str], set[WeightClass]] = defaultdict(set)
     for sha256, same in by_sha256.items():
-        torn = _torn_cut(same)
-        split: dict[str | None, WeightClass] = {}
+        torn = _contradict(same)
+        split: dict[object, WeightClass] = {}
         for one in same:
-            if torn is not None and one.segmentation != torn:
-                unplaced[one.rank] = "its sha256 belongs to ranks whose other digests differ"
-                continue
-            found = split.setdefault(one.content if torn else None, WeightClass(sha256))
-            found.contents[str(one.segmentation)] = str(one.content)
-            of_content[str(one.segmentation), str(one.content)].add(found)
+            cut, content = _content(one)
+            found = split.setdefault((cut, content) if torn else None, WeightClass(sha256))
+            found.contents[cut] = content
+            of_content[cut, content].add(found)
             classes[one.rank] = found
+    unplaced: dict[int, str] = {}
     for one in ranks:
         if one.content_sha256 is not None:
             continue
-        key = str(one.segmentation), str(one.content)
-        fitting = of_content[key]
+        cut, content = _content(one)
+        fitting = of_content[cut, content]
         if len(fitting) > 1:
             unplaced[one.rank] = "has no sha256, and its content fits ranks that differ: run it without --fast"
             continue
         if not fitting:
-            fitting.add(WeightClass(None, {key[0]: key[1]}))
+            fitting.add(WeightClass(None, {cut: content}))
         classes[one.rank] = next(iter(fitting))
     return classes, unplaced
 
 
-def _torn_cut(same: Iterable[Fingerprint]) -> str | None:
-    """A way of cutting in which ranks of one sha256 have several contents: no honest set of ranks has one."""
+def _content(one: Fingerprint) -> tuple[str, str]:
+    return one.segmentation or "", one.content or ""
+
+
+def _contradict(same: Iterable[Fingerprint]) -> bool:
+    """Whether ranks of one sha256, cut the same way, have several contents: one of them computes wrongly."""
     contents: defaultdict[str, set[str]] = defaultdict(set)
     for one in same:
-        contents[str(one.segmentation)].add(str(one.content))
-    return min((cut for cut, found in contents.items() if len(found) > 1), default=None)
+        cut, content = _content(one)
+        contents[cut].add(content)
+    return any(len(found) > 1 for found in contents.values())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: The file is not there to be read.
 GONE = frozenset({State.MISSING, State.BROKEN_LINK, State.OUTSIDE})
 #: Its bytes are what there is to compare; the claims, the map or the payload are what the state speaks of.
-_READ = frozenset({State.GOOD, State.DIGEST_MISMATCH, State.SUSPECT, State.AMBIGUOUS})
+READ = frozenset({State.GOOD, State.DIGEST_MISMATCH, State.SUSPECT, State.AMBIGUOUS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Side:
         """Whether a file that the table does not name is known not to be there: nothing hid the names."""
         indexes = (row for name, row in self.table.items() if name.endswith(".index.json"))
         known = self.member.error is None and not self.member.undecided
-        return known and all(row.state in _READ for row in indexes)
+        return known and all(row.state in READ for row in indexes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _decided(rows: Sequence[TableRow | None]) -> DifferenceKind | None:
         return None
     if len(there) < len(rows):
         return DifferenceKind.MISSING
-    states = {State.GOOD if row.state in _READ else row.state for row in there}
+    states = {State.GOOD if row.state in READ else row.state for row in there}
     if len(states) > 1:
         return DifferenceKind.STATE
     if len({row.size for row in there}) > 1:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..facts.agreement import Stage
 from ..facts.files import Role, Segmentation, State
 from .groups import any_differ
-from .tables import GONE
+from .tables import GONE, READ
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ def weights_equal(found: Partition, stage: Stage, proven: Iterable[FileDifferenc
         return None
     everyone = [*(group.first for group in found.groups), *found.comparable]
     known = [one for one in everyone if one.rank in found.weights]
-    if _tensors_proven_different(known, found.weights) or (known and any(_lost(one) for one in proven)):
+    if _tensors_proven_different(known, found.weights) or any(_lost(one) for one in proven):
         return False
     everybody = not absent and known and len(known) == len(everyone) and len(found.comparable) == len(found.loose)
     logical = {logical_content(one) for one in known}
@@ -51,5 +51,6 @@ def _tensors_proven_different(known: Iterable[Fingerprint], weights: Mapping[int
 
 
 def _lost(one: FileDifference) -> bool:
-    """Whether some side lacks tensors of a weight file that it should hold."""
-    return one.role is Role.WEIGHTS and any(row is not None and row.state in _LOST for row in one.rows.values())
+    """Whether some side lacks tensors of a weight file that another has whole."""
+    states = {row.state for row in one.rows.values() if row is not None}
+    return one.role is Role.WEIGHTS and not states.isdisjoint(_LOST) and not states.isdisjoint(READ)

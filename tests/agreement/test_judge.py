@@ -108,6 +108,11 @@ def test_two_revisions_are_two_revisions_and_neither_is_wrong() -> None:
     assert [segment.name for segment in difference.segments] == ["layers.1.w"]
 
 
+def test_bytes_that_another_revision_records_are_not_wrong_for_breaking_the_hash_of_one() -> None:
+    agreement = agreement_of([recorded(FLIPPED, "b" * 40), recorded(FLIPPED, breaks=[S2]), recorded(TINY)])
+    assert standings(agreement) == [((0, 1), Standing.UNDECIDED), ((2,), Standing.RIGHT)]
+
+
 def test_damage_is_damage_whatever_revision_was_meant() -> None:
     broken = recorded(FLIPPED, "b" * 40, breaks=[S2])
     agreement = agreement_of([recorded(TINY), broken])
@@ -266,6 +271,20 @@ def test_a_rank_that_could_not_read_anything_hides_nobody() -> None:
     assert [(error.rank, error.message) for error in agreement.errors] == [(1, "EACCES: Permission denied")]
     assert agreement.groups[0].ranks == (0, 2)
     assert "rank 1 (b): EACCES" in agreement.summary
+
+
+def test_a_rank_that_was_interrupted_proves_nothing_by_what_it_does_not_show() -> None:
+    heard = [witness(TINY, 0), witness(TINY, 1), witness(FLIPPED, 2)]
+    cut_short = msgspec.structs.replace(heard[2].fingerprint, content=None, sidecars=None, error="interrupted")
+    agreement = judge_all([*heard[:2], Said(cut_short, table=())])
+    assert agreement.verdict is Verdict.UNDECIDED
+    assert agreement.differences == ()
+
+
+def test_an_interrupted_ranks_identity_still_proves_a_difference() -> None:
+    other = witness(TINY.with_shard(S2, metadata="pt"), 1).fingerprint
+    cut_short = msgspec.structs.replace(other, content=None, sidecars=None, error="interrupted")
+    assert judge_all([witness(TINY, 0), Said(cut_short)]).verdict is Verdict.DIFFER
 
 
 def test_absent_ranks_are_named_and_come_after_a_difference() -> None:
