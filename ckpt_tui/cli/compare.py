@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..facts.outcome import agreement_code
+from ..facts.outcome import Interrupted, agreement_code
 from .options import format_option, scan_options, scan_settings
+from .progress import shown
+from .stdout import emit
+from .stopping import stopping
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..digest import Scanner
     from ..facts.agreement import Agreement
 
 
@@ -29,20 +36,48 @@ def command(*, targets: tuple[str, ...], identity_only: bool, strict: bool, form
     """
     from ..library import compare
 
-    agreement = compare(targets, scan_settings(identity_only=identity_only, **scan))
-    sys.stdout.flush()
-    sys.stdout.buffer.write(_rendered(agreement, format_))
-    sys.stdout.buffer.flush()
+    settings = scan_settings(identity_only=identity_only, **scan)
+    turns = _Turns()
+    with stopping(turns.cancel) as stop:
+        try:
+            agreement = compare(targets, settings, watch=turns.watch)
+        except Interrupted as interrupted:
+            print(f"ckpt-tui: {interrupted}", file=sys.stderr)
+            return stop.code
+    emit(_rendered(agreement, format_))
     return agreement_code(agreement, strict=strict)
+
+
+class _Turns:
+    """Whose turn it is to be hashed: its progress is shown, and it is what a wish to stop reaches."""
+
+    def __init__(self) -> None:
+        self._scanner: Scanner | None = None
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Stop the one that is being read, and all that would come after it."""
+        self._cancelled = True
+        if self._scanner is not None:
+            self._scanner.cancel()
+
+    @contextmanager
+    def watch(self, _place: int, scanner: Scanner) -> Iterator[None]:
+        """The turn of one checkpoint."""
+        self._scanner = scanner
+        if self._cancelled:
+            scanner.cancel()
+        with shown(scanner.progress):
+            yield
 
 
 def _rendered(agreement: Agreement, format_: str) -> bytes:
     if format_ == "quiet":
         return b""
-    if format_ in {"json", "jsonl"}:
-        from ..report import json
+    if format_ == "human":
+        from ..report import text
 
-        return json.encode(agreement)
-    from ..report import text
+        return text.agreement_text(agreement, time.time()).encode(sys.stdout.encoding or "ascii", "backslashreplace")
+    from ..report import json
 
-    return text.agreement_text(agreement, time.time()).encode(sys.stdout.encoding or "ascii", "backslashreplace")
+    return json.encode(agreement)
