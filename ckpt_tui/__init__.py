@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from .facts import version
+
+__version__ = version.VERSION
+
 __all__ = ["RanksDiffer", "__version__", "check_ranks", "compare", "scan"]
 
 if TYPE_CHECKING:

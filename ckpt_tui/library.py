@@ -9,7 +9,6 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from . import __version__
 from .agreement import Testimony, content_table, failed, files_to_descend, fingerprint, groups_of, judge
 from .digest import Scanner, scan
 from .digest.host import host_name
@@ -18,6 +17,7 @@ from .facts.clock import Clock, SystemClock
 from .facts.outcome import CkptError, Interrupted, UsageError, agreement_code
 from .facts.scan import ScanResult
 from .facts.settings import RankSettings, ScanSettings
+from .facts.version import TOOL
 from .present.safe import error_text, escape
 from .report.json import decode_as
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RanksDiffer", "check_ranks", "compare", "scan"]
 
-_TOOL = f"ckpt-tui {__version__}"
 #: A saved scan with the tables of 100,000 tensors is some tens of MB.
 _LARGEST_RESULT = 1 << 30
 
@@ -67,7 +66,7 @@ def compare(
     for copy in copies:
         copy.read(watch)
     stage = Stage.IDENTITY if settings.identity_only else Stage.CONTENT
-    return judge(_testimonies(copies, stage), world_size=len(copies), stage=stage, created=clock.time(), tool=_TOOL)
+    return judge(_testimonies(copies, stage), world_size=len(copies), stage=stage, created=clock.time(), tool=TOOL)
 
 
 def check_ranks(
@@ -133,7 +132,7 @@ class _Copy:
     def fingerprint(self) -> Fingerprint:
         """What it says."""
         if self.result is None:
-            return failed(self.place, host_name(), escape(self.target), self.error or "not read", tool=_TOOL)
+            return failed(self.place, host_name(), escape(self.target), self.error or "not read", tool=TOOL)
         return fingerprint(self.result, self.place)
 
     def headers(self) -> tuple[TableRow, ...]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .. import __version__
 from ..facts.outcome import CkptError, Exit
+from ..facts.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,7 @@ class Commands(click.Group):
     epilog="Exit codes: 0 the same, 1 a proven difference or damage, 2 wrong usage, 3 could not be decided, "
     "4 a rank is missing or lost, 130 interrupted.",
 )
-@click.version_option(__version__, prog_name="ckpt-tui")
+@click.version_option(VERSION, prog_name="ckpt-tui")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Does every rank hold the same checkpoint, byte for byte, and if not, which bytes, on which rank, and why?

@@ -139,7 +139,8 @@ def other_ranks(stage: Stage, master: str, max_rate: float, log: Path) -> Iterat
     try:
         with log.open("wb") as output:
             for rank in range(1, len(stage.folders)):
-                command = [sys.executable, "-m", "ckpt_tui", "ranks", *rank_arguments(stage, rank, master, max_rate)]
+                arguments = rank_arguments(stage, rank, master, max_rate)
+                command = [sys.executable, "-P", "-m", "ckpt_tui", "ranks", *arguments]
                 processes.append(
                     subprocess.Popen(
                         command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from .. import __version__
 from ..checkpoint import locate
 from ..facts.clock import Clock, SystemClock
 from ..facts.outcome import CkptError
 from ..facts.settings import ScanSettings
+from ..facts.version import TOOL
 from . import survey as survey_
 from .control import Control
 from .hashing import Hasher, Outcome, Pending
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..facts.files import FileResult, Segment
     from ..facts.scan import ScanResult
     from .survey import Survey
-
-_TOOL = f"ckpt-tui {__version__}"
 
 
 class Scanner:
@@ -102,7 +100,7 @@ class Scanner:
         frame = Frame(
             host=host_name(),
             host_id=host_id(settings.host_id),
-            tool=_TOOL,
+            tool=TOOL,
             created=self._clock.time(),
             warnings=hasher.warnings,
             bytes_read=progress.bytes_read,

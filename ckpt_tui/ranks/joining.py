@@ -7,10 +7,10 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .. import __version__
 from ..digest.host import host_name
 from ..facts.outcome import UsageError
 from ..facts.scan import DIGEST_LAYOUT
+from ..facts.version import TOOL
 from ..present.units import duration
 from .address import Address
 from .calls import Caller, NoAnswer
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from ..facts.status import RankStatus
     from .environment import Place
 
-TOOL = f"ckpt-tui {__version__}"
 #: How long the holder of a port that is taken may need to show that it is the store of a session.
 _RECOGNISE = 3.0
-#: Seconds between two lines for people who wait for the store.
-_SAY = 5.0
+#: Seconds between two lines for people who wait for the store, and before the first of them.
+_SAY, _SAY_FIRST = 5.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +173,7 @@ class Joining:
 
     def _waiting(self) -> Callable[[str], None]:
         """Says every few seconds what the store is being waited for."""
-        said = self._clock.monotonic() - _SAY / 2
+        said = self._clock.monotonic() - _SAY + _SAY_FIRST
 
         def waiting(why: str) -> None:
             nonlocal said

@@ -16,12 +16,13 @@ from ..facts.clock import Clock, SystemClock
 from ..facts.outcome import Interrupted, UsageError
 from ..facts.ranksets import named
 from ..facts.status import Phase, RankStatus
+from ..facts.version import TOOL
 from ..present.safe import error_text
 from .calls import LOOK
 from .channel import Broken, Channel
 from .exchange import Exchange
 from .gather import GatherBroken
-from .joining import TOOL, Joined, Joining
+from .joining import Joined, Joining
 from .messages import Break
 from .status import StatusMaker
 from .store import NobodyThere, StoreLost

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ..digest import Scanner
 from ..digest.host import host_name
 from ..facts.outcome import Interrupted
+from ..facts.version import TOOL
 from ..present.safe import error_text, escape
 from .calls import LOOK, Caller
-from .joining import TOOL
 from .witness import Witness
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
-from .. import __version__
 from ..facts.outcome import Exit
+from ..facts.version import TOOL
 from ..stream.codec import decode_command
 from ..stream.messages import PROTOCOL, Bye, Hello, Level, Mode, Quit, Resync, Watch
 from ..stream.outbox import Outbox
@@ -34,7 +34,7 @@ def serve(make: Callable[[], Job], clock: Clock, *, mode: Mode) -> NoReturn:
     commands = claim_stdin()
     die_with_parent()
     give_way()
-    hello = Hello(protocol=PROTOCOL, tool=f"ckpt-tui {__version__}", mode=mode, pid=os.getpid())
+    hello = Hello(protocol=PROTOCOL, tool=TOOL, mode=mode, pid=os.getpid())
     outbox = Outbox(partial(write_all, descriptor), hello)
     outbox.start()
     worker = _Worker(Post(outbox, clock), clock)

@@ -1,0 +1,105 @@
+"""`ckpt-tui demo`: real ranks on this machine, a real checkpoint, one deliberate fault."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..facts.outcome import Exit, UsageError
+from ..present.safe import escape
+from .open import is_terminal, speaks_utf8, wants_no_colour
+from .options import Rate, Size, format_option
+
+if TYPE_CHECKING:
+    from ..demo.stage import Stage
+
+
+@click.command()
+@click.option(
+    "--model", type=click.Path(exists=True), help="Your own checkpoint instead of a made-up one; it is copied."
+)
+@click.option("--fault", type=click.Choice(["flip", "none"]), default="flip", show_default=True, help="What to damage.")
+@click.option("--ranks", type=click.IntRange(1, 16), default=3, show_default=True, help="How many rank processes.")
+@click.option("--size", type=Size(), default="512M", show_default=True, help="About how large the checkpoint is.")
+@click.option(
+    "--max-rate",
+    type=Rate(),
+    default="48M",
+    show_default=True,
+    help="How fast each rank may read, so that there is something to see; 0: as fast as it can.",
+)
+@click.option("--headless", is_flag=True, help="No screen: print the agreement and leave with its code.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with plain ASCII.")
+@format_option()
+def command(
+    *,
+    model: str | None,
+    fault: str,
+    ranks: int,
+    size: int,
+    max_rate: float,
+    headless: bool,
+    ascii_only: bool,
+    format_: str,
+) -> int:
+    """Watch real ranks find the one bit that differs.
+
+    Everything is made in a temporary folder (TMPDIR names another place) and removed at the end.
+    """
+    from ..demo import stage as staging
+
+    if not headless and not is_terminal():
+        raise UsageError("the demo's screen needs a terminal; without one: ckpt-tui demo --headless [--json]")
+    # Without this a SIGTERM would leave gigabytes behind in the temporary folder.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
+    with tempfile.TemporaryDirectory(prefix="ckpt-tui-demo-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        stage = staging.set_up(
+            folder,
+            ranks=ranks,
+            size=size,
+            own_model=model,
+            fault=fault == "flip",
+            say=lambda line: print(f"demo: {line}", file=sys.stderr),
+        )
+        if stage.fault:
+            print(f"demo: {stage.fault}", file=sys.stderr)
+        master = staging.free_address()
+        with staging.other_ranks(stage, master, max_rate, folder / "ranks.log"):
+            if headless:
+                return _headless(stage, master, max_rate, format_)
+            return _on_screen(stage, master, max_rate, ascii_only=ascii_only)
+
+
+def _leave(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def _headless(stage: Stage, master: str, max_rate: float, format_: str) -> int:
+    from ..demo.stage import rank_arguments
+
+    command = [sys.executable, "-P", "-m", "ckpt_tui", "ranks", *rank_arguments(stage, 0, master, max_rate)]
+    try:
+        return subprocess.run([*command, f"--format={format_}"], stdin=subprocess.DEVNULL, check=False).returncode
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+
+
+def _on_screen(stage: Stage, master: str, max_rate: float, *, ascii_only: bool) -> int:
+    from ..demo.stage import rank_arguments
+    from ..tui import run
+
+    return run(
+        ["ranks", *rank_arguments(stage, 0, master, max_rate)],
+        title=escape(str(stage.folders[0])),
+        start_view="ranks",
+        ascii_only=ascii_only or not speaks_utf8(),
+        plain=wants_no_colour(),
+    )
