@@ -9,6 +9,7 @@ from ..facts.files import Severity, State
 from ..facts.scan import NotCompared
 from ..present.safe import escape
 from ..present.units import count
+from .findings import some
 from .listing import Folder, TooMany, walk
 from .names import Kind, kind_of
 from .opening import look
@@ -29,11 +30,15 @@ def add_extras(root: Path, plan: Plan, include: tuple[str, ...]) -> None:
         _note_leftovers(root, folder, plan)
         plan.extras += _weights_in(folder, known)
     top = plan.folders[""]
+    unread: list[str] = []
     try:
-        for folder in walk(root, top, plan.folders.keys()):
+        for folder in walk(root, top, plan.folders.keys(), unread):
             plan.extras += _weights_in(folder, known)
     except TooMany:
         plan.findings.add("listing-cut", Severity.WARNING, "too many folders: not all were searched for extra weights")
+    if unread:
+        message = f"cannot be listed, so extra weights in them are not counted: {some(unread)}"
+        plan.findings.add("listing-cut", Severity.WARNING, message)
     _include(plan, include)
 
 

@@ -52,8 +52,11 @@ class TooMany(Exception):
     """The search was given up; what was found so far is not all."""
 
 
-def walk(root: Path, top: Folder, skip: Set[str]) -> Iterator[Folder]:
-    """The folders below the top but those in `skip`, without hidden ones and links; TooMany where the bound is met."""
+def walk(root: Path, top: Folder, skip: Set[str], unread: list[str]) -> Iterator[Folder]:
+    """The folders below the top but those in `skip`, without hidden ones and links; TooMany where the bound is met.
+
+    The names of folders that cannot be listed are added to `unread`.
+    """
     waiting = [(1, top.path(name)) for name in reversed(top.subfolders)]
     seen = 0
     while waiting:
@@ -68,6 +71,7 @@ def walk(root: Path, top: Folder, skip: Set[str]) -> Iterator[Folder]:
                 continue
             folder = list_folder(root, name, links=False)
         except OSError:
+            unread.append(name)
             continue
         if name not in skip:
             yield folder

@@ -68,6 +68,11 @@ def kind_of(name: str) -> Kind:
     return Kind.LEFTOVER if _LEFTOVER.fullmatch(name) else Kind.OTHER
 
 
+def is_weights_index(name: str) -> bool:
+    """Whether this is an index over shards of a format that is read here."""
+    return kind_of(name) is Kind.INDEX and name.lower().removesuffix(INDEX).endswith(_WEIGHT_SUFFIXES)
+
+
 class Gap(NamedTuple):
     """Names that the numbers of a set of shards speak of and that are not among them."""
 

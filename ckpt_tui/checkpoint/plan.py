@@ -12,12 +12,12 @@ from ..present.units import count
 from .findings import Findings, some
 from .index import LIMIT, BadIndex, parse_index, resolve
 from .listing import Folder, list_folder
-from .names import INDEX, OPAQUE, SAFETENSORS, Kind, gaps, kind_of
+from .names import INDEX, OPAQUE, SAFETENSORS, Kind, gaps, is_weights_index, kind_of
 from .opening import denied, look, read_file
+from .parts import Parts, find_parts
 from .sniff import HEAD, pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -42,7 +42,7 @@ class Plan:
     findings: Findings
     components: list[Component] = field(default_factory=list)
     sidecars: list[str] = field(default_factory=list)
-    #: Indexes that cannot be used, and why.
+    #: Indexes, manifests and folders that cannot be used, and why.
     unusable: dict[str, tuple[State, str]] = field(default_factory=dict)
     #: Values of weight maps that are refused, never opened, and why.
     refused: dict[str, str] = field(default_factory=dict)
@@ -71,66 +71,27 @@ def plan_folder(root: Path) -> Plan:
         top = list_folder(root)
     except OSError as error:
         raise CkptError(f"{escape(str(root))}: {denied(root, error)}") from None
-    for folder in (top, *_component_folders(root, top, plan)):
+    parts = find_parts(root, top)
+    for folder in (top, *parts.folders):
         plan.folders[folder.name] = folder
     for folder in plan.folders.values():
         _plan_one(root, folder, plan)
+    _plan_obstacles(parts, plan)
     if not (plan.weights or plan.unusable or plan.refused):
         raise UsageError(_nothing_here(root, top))
     return plan
 
 
-def _component_folders(root: Path, top: Folder, plan: Plan) -> Iterator[Folder]:
-    named = _named_components(root, top, plan)
-    kinds = {kind_of(name) for name in top.files}
-    if not named and kinds.isdisjoint({Kind.WEIGHTS, Kind.OPAQUE}) and not any(map(_is_weights_index, top.files)):
-        named = [name for name in top.subfolders if not name.startswith(".")]
-        holds_weights = True
-    else:
-        holds_weights = False
-    for name in named:
-        try:
-            folder = list_folder(root, name)
-        except OSError as error:
-            plan.findings.state(State.UNREADABLE, denied(root / name, error), escape(name))
-            continue
-        found = {kind_of(file) for file in folder.files}
-        if not holds_weights or found & {Kind.WEIGHTS, Kind.OPAQUE} or any(map(_is_weights_index, folder.files)):
-            yield folder
-
-
-def _is_weights_index(name: str) -> bool:
-    return kind_of(name) is Kind.INDEX and name.lower().removesuffix(INDEX).endswith((SAFETENSORS, *OPAQUE))
-
-
-def _named_components(root: Path, top: Folder, plan: Plan) -> list[str]:
-    """Subfolders that `model_index.json` (diffusers) or `modules.json` (sentence-transformers) say are parts."""
-    import msgspec
-
-    named: list[str] = []
-    for file in ("model_index.json", "modules.json"):
-        if file not in top.files or look(root / file).state is not State.GOOD:
-            continue
-        try:
-            body = msgspec.json.decode(read_file(root / file, LIMIT))
-        except (OSError, msgspec.MsgspecError, RecursionError):
-            continue  # as a sidecar it has its bytes compared and its own state
-        if isinstance(body, dict):
-            named += [key for key, value in body.items() if isinstance(value, list) and _is_class(value)]
-        elif isinstance(body, list):
-            paths = [part.get("path") for part in body if isinstance(part, dict)]
-            named += [path for path in paths if isinstance(path, str) and path]
-    there = [name for name in dict.fromkeys(named) if name in top.subfolders]
-    gone = [name for name in dict.fromkeys(named) if name not in top.subfolders]
-    if gone:
-        plan.findings.add(
-            "component-missing", Severity.WARNING, f"named as parts of the checkpoint and not there: {some(gone)}"
-        )
-    return there
-
-
-def _is_class(value: list[Any]) -> bool:
-    return len(value) == 2 and all(isinstance(word, str) for word in value)
+def _plan_obstacles(parts: Parts, plan: Plan) -> None:
+    """What keeps the parts from being known must not look like a checkpoint without them."""
+    for name, error in parts.unreadable.items():
+        plan.components.append(Component(None, [name]))
+        plan.unusable[name] = State.UNREADABLE, error
+    for name, error in parts.broken.items():
+        plan.unusable[name] = State.BAD_HEADER, error
+    if parts.missing:
+        message = f"named as parts of the checkpoint and not there: {some(parts.missing)}"
+        plan.findings.add("component-missing", Severity.ERROR, message)
 
 
 def _plan_one(root: Path, folder: Folder, plan: Plan) -> None:
@@ -139,7 +100,7 @@ def _plan_one(root: Path, folder: Folder, plan: Plan) -> None:
     plan.sidecars += [folder.path(name) for name, kind in kinds.items() if kind is Kind.SIDECAR]
     weights = [name for name, kind in kinds.items() if kind is Kind.WEIGHTS]
     opaque = [name for name, kind in kinds.items() if kind is Kind.OPAQUE]
-    indexes = [name for name in folder.files if _is_weights_index(name)]
+    indexes = [name for name in folder.files if is_weights_index(name)]
     ours = [name for name in indexes if name.lower().endswith(SAFETENSORS + INDEX)]
     used = ours if ours or weights else indexes
     for name in used:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,10 +12,9 @@ import pytest
 from ckpt_tui.checkpoint import locate
 from ckpt_tui.facts.files import Severity, State
 from tests.support.checkpoints import safetensors_bytes, tensor, write_checkpoint
+from tests.support.unprivileged import run_unprivileged
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ckpt_tui.checkpoint import Checkpoint
 
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
@@ -98,7 +99,8 @@ def test_a_pipeline_is_its_parts_and_its_loose_weights_are_extra(tmp_path: Path)
     found = locate(str(tmp_path))
     assert [file.name for file in found.weights] == ["unet/a.safetensors"]
     assert [row.name for row in found.not_compared] == ["all-in-one.safetensors"]
-    assert severities(found)["component-missing"] is Severity.WARNING
+    assert severities(found)["component-missing"] is Severity.ERROR
+    assert "vae" in next(one.message for one in found.findings if one.code == "component-missing")
 
 
 def test_the_modules_of_a_sentence_transformer_count(tmp_path: Path) -> None:
@@ -120,11 +122,35 @@ def test_parts_without_a_list_of_parts_are_found_one_level_down(tmp_path: Path) 
     assert [row.name for row in found.not_compared] == ["deep/er/b.safetensors"]
 
 
+@pytest.mark.parametrize("path", ["../secret", "/etc", "1_Pooling/../../secret"])
+def test_parts_that_lead_out_of_the_folder_are_not_entered(tmp_path: Path, path: str) -> None:
+    folder = write_checkpoint(tmp_path / "m", index=False)
+    put(tmp_path, "secret/model.safetensors", "one")
+    (folder / "modules.json").write_text(json.dumps([{"path": path}]))
+    found = locate(str(folder))
+    assert len(found.weights) == 2
+    assert severities(found)["component-missing"] is Severity.ERROR
+
+
+def test_a_part_that_may_not_be_listed_is_unreadable_and_not_left_out() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        root.chmod(0o755)
+        put(root, "unet/a.safetensors", "one")
+        put(root, "vae/b.safetensors", "two")
+        (root / "vae").chmod(0)
+        found = json.loads(run_unprivileged(lambda: json.dumps(states(locate(name))).encode()))
+        (root / "vae").chmod(0o755)
+    assert found == {"unet/a.safetensors": "good", "vae": "unreadable"}
+
+
 @pytest.mark.parametrize("body", [b"{", b"[[[[", b"\xff", b'{"unet": ["diffusers", "U"]'])
-def test_a_broken_list_of_parts_stops_nothing(tmp_path: Path, body: bytes) -> None:
+def test_a_broken_list_of_parts_is_damage_and_stops_nothing(tmp_path: Path, body: bytes) -> None:
     folder = write_checkpoint(tmp_path)
     (folder / "model_index.json").write_bytes(body)
-    assert len(locate(str(folder)).weights) == 2
+    found = locate(str(folder))
+    assert len(found.weights) == 2
+    assert states(found)["model_index.json"] is State.BAD_HEADER
 
 
 def test_an_index_of_another_format_serves_where_there_are_no_safetensors(tmp_path: Path) -> None:
