@@ -87,7 +87,8 @@ def _inspect_all(place: Place, root: Path, plan: Plan) -> dict[str, CheckpointFi
 def _take(found: Inspected, findings: Findings, recorded: Size | None = None) -> CheckpointFile:
     """The file of an inspection, after everything that is to be said of it was noted."""
     file = found.file
-    misfit = check_size(file.size, recorded) if recorded and file.state is State.GOOD else None
+    whole = file.state in {State.GOOD, State.SUSPECT}
+    misfit = check_size(file.size, recorded) if recorded and whole else None
     if misfit:
         file = replace(file, state=misfit[0], error=misfit[1])
     for problem in found.problems[:_MOST_PROBLEMS]:
