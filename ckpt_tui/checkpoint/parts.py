@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: `model_index.json` is diffusers', `modules.json` is sentence-transformers'.
 MANIFESTS = ("model_index.json", "modules.json")
+#: A module that has nothing to save: its folder is empty, and git, so also the hub, keeps no empty folders.
+_NOTHING_SAVED = ".Normalize"
 
 
 @dataclass(slots=True)
@@ -92,5 +94,5 @@ def _names(manifest: Any) -> Iterator[str]:
     elif isinstance(manifest, list):
         for module in manifest:
             path = module.get("path") if isinstance(module, dict) else None
-            if isinstance(path, str) and path.strip("/"):
+            if isinstance(path, str) and path.strip("/") and not str(module.get("type")).endswith(_NOTHING_SAVED):
                 yield path.rstrip("/")

@@ -114,6 +114,13 @@ def test_the_modules_of_a_sentence_transformer_count(tmp_path: Path) -> None:
     assert "1_Pooling/config.json" in names
 
 
+def test_a_module_that_saves_nothing_needs_no_folder(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, index=False, shards=1)
+    module = {"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}
+    (tmp_path / "modules.json").write_text(json.dumps([{"path": ""}, module]))
+    assert "component-missing" not in severities(locate(str(tmp_path)))
+
+
 def test_parts_without_a_list_of_parts_are_found_one_level_down(tmp_path: Path) -> None:
     put(tmp_path, "unet/a.safetensors", "one")
     put(tmp_path, "deep/er/b.safetensors", "two")
