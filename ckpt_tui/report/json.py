@@ -9,6 +9,7 @@ import msgspec
 from ..facts.agreement import AGREEMENT_SCHEMA, Agreement
 from ..facts.outcome import UsageError
 from ..facts.scan import SCAN_SCHEMA, ScanResult
+from ..present.safe import error_text
 
 if TYPE_CHECKING:
     from ..facts.base import Fact
@@ -35,7 +36,7 @@ def decode(data: bytes, name: str) -> Result:
         kind = _TYPES.get(schema or "")
         result = None if kind is None else msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{name}: holds no result of ckpt-tui ({error})") from error
+        raise UsageError(f"{name}: holds no result of ckpt-tui ({error_text(error)})") from error
     if result is None:
         raise UsageError(f"{name}: holds no result of ckpt-tui; known are {' and '.join(_TYPES)}")
     if not _printable(msgspec.to_builtins(result)):
