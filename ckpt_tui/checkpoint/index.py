@@ -147,7 +147,8 @@ def resolve(weight_map: WeightMap, folder: str) -> Resolved:
 def _path(value: str) -> tuple[str, str | None]:
     """A value with `./` and `//` taken out, and why it is refused, if it is."""
     try:
-        os.fsencode(value)
+        # JSON is UTF-8 and so are the names that it means, whatever the locale would make of them.
+        value = os.fsdecode(value.encode("utf-8", "surrogateescape"))
     except UnicodeEncodeError:
         raise BadIndex(f"the shard {escape(value)} of its weight_map holds half a surrogate pair") from None
     parts = [part for part in value.split("/") if part not in {"", "."}]
