@@ -22,11 +22,23 @@ def size(value: float) -> str:
     return f"{in_unit(value, unit)} {unit[0]}"
 
 
+Unit = tuple[str, int]
+
+
+def rate_unit(peak: float) -> Unit:
+    """The unit that a column of rates takes whose highest value was this."""
+    return ("GiB", GIB) if peak >= 0.1 * GIB else ("MiB", MIB)
+
+
+def rate_in(value: float, unit: Unit) -> str:
+    """A rate in its column's unit, without the unit."""
+    return f"{value / unit[1]:.2f}" if unit[1] == GIB else f"{value / unit[1]:.1f}"
+
+
 def rate(value: float) -> str:
     """Bytes a second: `0.66 GiB/s`, `84.0 MiB/s`."""
-    if value >= 0.1 * GIB:
-        return f"{value / GIB:.2f} GiB/s"
-    return f"{value / MIB:.1f} MiB/s"
+    unit = rate_unit(value)
+    return f"{rate_in(value, unit)} {unit[0]}/s"
 
 
 def duration(seconds: float) -> str:

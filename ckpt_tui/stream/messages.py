@@ -78,6 +78,8 @@ class Survey(_Message, frozen=True, tag="survey"):
     rank: int = 0
     world_size: int = 1
     identity: str | None = None
+    #: What a missing rank must run, but for its number; empty where a launcher starts them.
+    join: str = ""
     #: Weights that lie there and are not compared.
     not_compared: int = 0
 

@@ -66,7 +66,9 @@ KEYS = (
     Binding("ctrl+p", "command_palette", "commands"),
     Binding("ctrl+z", "suspend_process", "to the shell; fg comes back"),
     Binding("escape", "clear", "clear the filter"),
-    Binding("q,ctrl+c,ctrl+q", "leave", "quit"),
+    Binding("q", "leave", "quit"),
+    # Also from a field or a box, where they would mean something else.
+    Binding("ctrl+c,ctrl+q", "leave", "quit, from anywhere", priority=True),
 )
 
 _KEY_WORDS = {"left_square_bracket": "[", "right_square_bracket": "]", "slash": "/", "question_mark": "?"}
@@ -101,6 +103,7 @@ class CkptApp(App[int]):
         self._source = source
         self.desk = Desk(charset(ascii_only=ascii_only), clock or SystemClock(), path)
         self.desk.heard_at = self.desk.clock.monotonic()
+        self.desk.opened = self.desk.clock.time()
         self._view: ViewName = start_view
         self._resync_at = float("-inf")
         for theme in themes():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..facts.agreement import Agreement
+from ..facts.files import Role
 from ..facts.status import Phase
 from ..stream.state import StreamState
 
@@ -31,8 +32,11 @@ class Desk:
     heard_at: float = 0.0
     #: The watched rank's rate, twice a second, the newest last.
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT))
-    #: The highest rate of any file so far.
+    #: The highest rates of any shard and of any rank so far: the units of their columns never go back.
     peak_rate: float = 0.0
+    peak_rank_rate: float = 0.0
+    #: Wall time at which the screen was opened.
+    opened: float = 0.0
     _sampled_at: float = float("-inf")
 
     @property
@@ -55,8 +59,10 @@ class Desk:
     def sample(self) -> None:
         """Take in the present rate, if it is time and anything is read."""
         now, status = self.clock.monotonic(), self.watched
-        for row in self.state.files.values():
-            self.peak_rate = max(self.peak_rate, row.rate)
+        # Sidecars are too small for a rate that means anything.
+        shards = (row.rate for row in self.state.files.values() if row.role is Role.WEIGHTS)
+        self.peak_rate = max(self.peak_rate, *shards, 0.0)
+        self.peak_rank_rate = max(self.peak_rank_rate, *(row.status.rate for row in self.state.ranks.values()), 0.0)
         if status is None or now - self._sampled_at < _EVERY:
             return
         if status.phase in {Phase.IDENTITY, Phase.CONTENT} and status.bytes_done < status.bytes_total:

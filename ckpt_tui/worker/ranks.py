@@ -30,6 +30,13 @@ class RanksJob:
         self._heard: dict[int, tuple[int, float]] = {}
         self._agreement: Agreement | None = None
         self._surveyed = self._told = False
+        host, port = place.store.host, place.store.port
+        master = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._join = (
+            ""
+            if place.agent_store
+            else (f"ckpt-tui ranks {escape(target)} --master {master} --world-size {place.world_size} --rank")
+        )
         self._notes: list[str] = []
         self._session = Session(target, place, settings, clock=clock, note=self._notes.append)
         self._files = FileRows(self._session.scanner, place.rank)
@@ -75,6 +82,7 @@ class RanksJob:
                     threads=scanner.progress.threads,
                     rank=self._place.rank,
                     world_size=self._place.world_size,
+                    join=self._join,
                 )
             )
             self._files.publish(post, statuses[self._files.wanted], self._clock.monotonic())

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 
 def survey_row(
-    survey: DigestSurvey, settings: ScanSettings, *, host: str, threads: int, rank: int = 0, world_size: int = 1
+    survey: DigestSurvey,
+    settings: ScanSettings,
+    *,
+    host: str,
+    threads: int,
+    rank: int = 0,
+    world_size: int = 1,
+    join: str = "",
 ) -> Survey:
     """What is going to be read."""
     checkpoint = survey.checkpoint
@@ -34,6 +41,7 @@ def survey_row(
         rank=rank,
         world_size=world_size,
         identity=survey.identity,
+        join=join,
         not_compared=len(checkpoint.not_compared),
     )
 

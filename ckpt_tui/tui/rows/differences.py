@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...facts import ranksets
 from ...present import units
-from .spans import Line, Span, clip, line, spread, width
+from .spans import Line, Span, clip, labelled, line, spread, width, wrapped
 
 if TYPE_CHECKING:
     from ...facts.agreement import Agreement, Difference
     from .charset import Charset
-
-_LABEL = 10
 
 
 def differences(agreement: Agreement, charset: Charset, room: int, rows: int) -> list[Line]:
@@ -28,42 +25,32 @@ def differences(agreement: Agreement, charset: Charset, room: int, rows: int) ->
     if len(drawn) <= rows:
         return drawn
     left = len(drawn) - rows + 1
-    return [*drawn[: rows - 1], _labelled("", (Span(f"and {units.count(left, 'line')} more", "dim"),))]
-
-
-def _labelled(label: str, spans: Line, tone: str = "dim") -> Line:
-    return (Span(f"  {label:<{_LABEL}}", tone), *spans)
-
-
-def _wrapped(label: str, text: str, room: int, tone: str = "") -> list[Line]:
-    """A long text whole, on as many lines as it takes."""
-    parts = wrap(text, max(room - _LABEL - 4, 12), break_on_hyphens=False)
-    return [_labelled("" if number else label, line((part, tone))) for number, part in enumerate(parts)]
+    return [*drawn[: rows - 1], labelled("", (Span(f"and {units.count(left, 'line')} more", "dim"),))]
 
 
 def _difference(agreement: Agreement, difference: Difference, charset: Charset, room: int) -> list[Line]:
     """One file: where, who holds what, why, and what would mend it."""
-    lines = _wrapped("file", charset.name(difference.file), room, "strong")
+    lines = wrapped("file", charset.name(difference.file), room, "strong")
     for segment in difference.segments:
         where = f"{units.size(segment.length)} at byte {segment.offset:,}"
         name = charset.name(segment.name)
-        label = _labelled(segment.kind.value, line((name, "bad")))
+        label = labelled(segment.kind.value, line((name, "bad")))
         if width(label) + len(where) + 7 <= room:
             lines.append(spread(label, line((where, "dim")), room - 4, ellipsis=charset.ellipsis))
         else:
-            lines += [*_wrapped(segment.kind.value, name, room, "bad"), _labelled("", line((where, "dim")))]
+            lines += [*wrapped(segment.kind.value, name, room, "bad"), labelled("", line((where, "dim")))]
     if difference.segments_left_out:
         more = units.count(difference.segments_left_out, "more segment")
-        lines.append(_labelled("", line((f"and {more}", "dim"))))
+        lines.append(labelled("", line((f"and {more}", "dim"))))
     ranks = {group.name: ranksets.fold(group.ranks) for group in agreement.groups}
     wide = max(map(len, ranks.values()), default=0)
     for letter, held in sorted(difference.groups.items()):
         who = f"{ranks.get(letter, ''):<{wide}}  "
-        said = _labelled(f"group {letter}", line((who, "plain"), charset.name(held)))
+        said = labelled(f"group {letter}", line((who, "plain"), charset.name(held)))
         lines.append(clip(said, room - 2, charset.ellipsis))
     if difference.cause.summary:
         likely = "perhaps" if difference.cause.candidate else "cause"
-        lines += _wrapped(likely, charset.name(difference.cause.summary), room)
+        lines += wrapped(likely, charset.name(difference.cause.summary), room)
     if difference.cause.mend:
-        lines += _wrapped("mend", charset.name(difference.cause.mend), room)
+        lines += wrapped("mend", charset.name(difference.cause.mend), room)
     return lines

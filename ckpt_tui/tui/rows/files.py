@@ -45,8 +45,8 @@ class Look(NamedTuple):
     """What all rows of the table share, decided once so that columns do not dance."""
 
     fold: Fold
-    size_unit: tuple[str, int]
-    rate_unit: tuple[str, int]
+    size_unit: units.Unit
+    rate_unit: units.Unit
     name_width: int
     sha256: bool
 
@@ -59,12 +59,7 @@ def look(files: Iterable[FileRow], charset: Charset, *, sha256: bool, peak_rate:
     shorts = [len(common.short(name)) for name in weights]
     largest = max((file.size for file in rows), default=0)
     wide = max([len(common.pattern) + 2, 24, *shorts])
-    return Look(common, units.size_unit(largest), rate_unit(peak_rate), min(wide, 48), sha256)
-
-
-def rate_unit(peak: float) -> tuple[str, int]:
-    """The unit of the column of rates, for the highest rate that was seen."""
-    return ("GiB", units.GIB) if peak >= 0.1 * units.GIB else ("MiB", units.MIB)
+    return Look(common, units.size_unit(largest), units.rate_unit(peak_rate), min(wide, 48), sha256)
 
 
 def columns(shape: Look, sort: Sort, charset: Charset, room: int) -> tuple[Column, ...]:
@@ -109,7 +104,7 @@ def file_row(file: FileRow, shape: Look, charset: Charset, now: float, room: int
             line((shape.fold.short(charset.name(file.name)), "strong" if troubled else "")),
             line(f"{units.in_unit(file.size, shape.size_unit)} {shape.size_unit[0]}"),
             _state(file, charset, now, room),
-            line(_rate(file.rate, shape.rate_unit)),
+            line(units.rate_in(file.rate, shape.rate_unit) if file.rate > 0 else ""),
             _recorded(result.claims, charset) if result else (),
             line((digest or "")[:12]),
         ),
@@ -136,12 +131,6 @@ def _state(file: FileRow, charset: Charset, now: float, room: int) -> Line:
         detail = f": {result.miss_detail}" if result.miss_detail else ""
         return line(charset.name(f"read again, {result.miss_reason}{detail}"))
     return line(CELLS[file.cell].word)
-
-
-def _rate(value: float, unit: tuple[str, int]) -> str:
-    if value <= 0:
-        return ""
-    return f"{value / unit[1]:.2f}" if unit[1] == units.GIB else f"{value / unit[1]:.1f}"
 
 
 def _recorded(claims: tuple[Claim, ...], charset: Charset) -> Line:
@@ -188,10 +177,9 @@ def sidecars_row(files: Iterable[FileRow], charset: Charset) -> TableRow | None:
     )
 
 
-def order(files: Mapping[int, FileRow], sort: Sort, needle: str, *, unfold: bool) -> list[int | str]:
-    """The keys of the rows in their order; `needle` keeps the names (and findings) that contain it."""
-    wanted = needle.casefold()
-    kept = [file for file in files.values() if not wanted or wanted in f"{file.name} {file.note or ''}".casefold()]
+def order(files: Mapping[int, FileRow], sort: Sort, shape: Look, needle: str, *, unfold: bool) -> list[int | str]:
+    """The keys of the rows in their order; `needle` keeps the names and findings that contain it."""
+    kept = [file for file in files.values() if shape.fold.contains(file.name, needle) or needle in (file.note or "")]
     own = [file for file in kept if unfold or file.role is Role.WEIGHTS or _ORDER[file.cell] < 3]
     folded = len(own) < len(kept)
 

@@ -12,7 +12,7 @@ from ...present.glyphs import CELLS
 from .spans import Line, Span, line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ...facts.agreement import Agreement
     from .charset import Charset
@@ -31,11 +31,11 @@ def matrix(
     charset: Charset,
     *,
     roles: str,
-    files: Sequence[str],
+    places: Mapping[str, int],
     room: int,
     rows: int,
 ) -> list[Line]:
-    """The lines of the matrix: a scale, then a line a row of ranks. `files` are the names, empty while not known.
+    """The lines of the matrix: a scale, then a line a row of ranks. `places` has the index of each name.
 
     `roles` has one character a file; sidecars have no column. Before the verdict a cell shows the shard's progress;
     after it, the letter of the group whose bytes differ there.
@@ -48,7 +48,7 @@ def matrix(
     # A few shards stand apart, each under its number.
     pitch = _APART if len(shards) <= _FEW and len(shards) * _APART <= size else 1
     cuts = [shards[start : start + each] for start in range(0, len(shards), each)]
-    differing = _differing(agreement, files)
+    differing = _differing(agreement, places)
     unit = "shard" if each == 1 else f"{each} shards"
     drawn = [line((f"  {unit:<{_LABEL}}", "dim"), (_scale(len(cuts), each, pitch), "dim"))]
     # A sane table of many ranks is cut, never the scale: what needs somebody comes first in `bundles`.
@@ -69,15 +69,14 @@ def matrix(
     return drawn
 
 
-def _differing(agreement: Agreement | None, files: Sequence[str]) -> dict[int, set[str]] | None:
+def _differing(agreement: Agreement | None, places: Mapping[str, int]) -> dict[int, set[str]] | None:
     """Which groups are not like the first one in which file; None before a verdict."""
     if agreement is None or len(agreement.groups) < 2:
         return None
-    where = {name: index for index, name in enumerate(files)}
     found: dict[int, set[str]] = {}
     for difference in agreement.differences:
-        if difference.role is Role.WEIGHTS and difference.file in where:
-            found[where[difference.file]] = set(difference.groups)
+        if difference.role is Role.WEIGHTS and difference.file in places:
+            found[places[difference.file]] = set(difference.groups)
     return found
 
 

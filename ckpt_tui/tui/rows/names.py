@@ -29,6 +29,14 @@ class Fold(NamedTuple):
             return name[len(self.prefix) : len(self.prefix) + inner]
         return name
 
+    def contains(self, name: str, needle: str) -> bool:
+        """Whether a name contains this, not just where all names do."""
+        short = self.short(name)
+        if len(short) < len(name):
+            start, end = len(self.prefix), len(self.prefix) + len(short)
+            name = name[max(start - len(needle) + 1, 0) : end + max(len(needle) - 1, 0)]
+        return needle.casefold() in name.casefold()
+
 
 def _in_word(char: str) -> bool:
     # A backslash begins an escape, which must not be torn apart.

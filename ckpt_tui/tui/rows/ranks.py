@@ -9,7 +9,7 @@ from ...facts.agreement import Agreement, Standing
 from ...facts.status import Phase
 from ...present import units
 from ...present.glyphs import PHASES, Mark
-from .spans import Column, Line, TableRow, line
+from .spans import Column, Line, TableRow, line, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -72,7 +72,7 @@ def _likeness(row: RankRow, group: Group | None, *, many: bool) -> object:
     if status.phase in _TROUBLE and not many:
         return status.rank
     if group is not None:
-        return (group.name, status.phase)
+        return (group.name, status.phase in _TROUBLE)
     if status.phase is Phase.DONE:
         return (status.phase, status.files_cached)
     return (status.phase, status.host) if many else status.rank
@@ -88,19 +88,19 @@ def _urgency(bundle: Bundle, agreement: Agreement | None) -> int:
     return 7 if phase is Phase.DONE else 5
 
 
-def columns(room: int, host_width: int, *, decided: bool) -> tuple[Column, ...]:
+def columns(room: int, host_width: int, unit: units.Unit, *, decided: bool) -> tuple[Column, ...]:
     """The columns on a screen that is `room` cells wide: before the verdict what ranks do, then what they hold."""
     bar = _bar_width(room)
-    never = 1 << 16
+    never, later = 1 << 16, 136
     return (
         Column((), 1),
         Column(line("rank"), 7),
-        Column(line("host"), min(max(host_width, 8), 24), needs=56),
-        Column(line("phase"), 9, needs=64),
+        Column(line("host"), min(max(host_width, 9), 24), needs=56),
+        Column(line("phase"), 9, needs=later if decided else 64),
         Column(line("progress" if bar else "done"), bar + 6),
-        Column(line("GiB/s"), 5, right=True, needs=never if decided else 84),
+        Column(line(f"{unit[0]}/s"), 6, right=True, needs=never if decided else 84),
         Column(line("cached"), 8, right=True, needs=84, gap=3),
-        Column(line("heard"), 5, right=True, needs=64, gap=3),
+        Column(line("heard"), 5, right=True, needs=later if decided else 64, gap=3),
         Column(line("group"), 5, needs=76 if decided else never),
         Column(line("standing" if decided else "doing"), 8, grow=1, gap=1),
     )
@@ -110,7 +110,9 @@ def _bar_width(room: int) -> int:
     return 20 if room >= 100 else 12 if room >= 84 else 6 if room >= 56 else 0
 
 
-def rank_row(bundle: Bundle, agreement: Agreement | None, charset: Charset, now: float, room: int) -> TableRow:
+def rank_row(
+    bundle: Bundle, agreement: Agreement | None, charset: Charset, *, unit: units.Unit, now: float, room: int
+) -> TableRow:
     """A bundle of ranks as one row."""
     statuses = [row.status for row in bundle.rows]
     first = statuses[0]
@@ -118,6 +120,8 @@ def rank_row(bundle: Bundle, agreement: Agreement | None, charset: Charset, now:
     if bundle.group is not None and first.phase not in _TROUBLE:
         mark = STANDINGS[bundle.group.standing]
     silent = first.phase in _TROUBLE
+    # A verdict is everybody's: what a rank was last heard to do is over.
+    phase = Phase.DONE if bundle.group is not None and not silent else first.phase
     done, total = sum(s.bytes_done for s in statuses), sum(s.bytes_total for s in statuses)
     rate = sum(s.rate for s in statuses)
     heard = max(row.heard for row in bundle.rows)
@@ -129,15 +133,15 @@ def rank_row(bundle: Bundle, agreement: Agreement | None, charset: Charset, now:
             line((charset.mark(mark), mark.tone)),
             line((ranksets.fold(bundle.ranks).strip("[]"), "strong" if troubled else "")),
             line(_hosts([s.host for s in statuses], charset)),
-            line((PHASES[first.phase].word, mark.tone if silent else "")),
-            _progress(done, total, charset, room, first.phase),
-            line(f"{rate / units.GIB:.2f}" if rate > 0 and first.phase is not Phase.DONE else ""),
+            line((PHASES[phase].word, mark.tone if silent else "")),
+            _progress(done, total, charset, room, phase),
+            line(units.rate_in(rate, unit) if rate > 0 and phase is not Phase.DONE else ""),
             line(cached if not silent else ""),
             line(units.age(now - heard) if heard else ""),
             line((bundle.group.name if bundle.group else "", "strong" if troubled else "")),
             _standing(bundle, agreement, charset, mark, room),
         ),
-        "dim" if not troubled and first.phase is Phase.DONE else "plain",
+        "dim" if not troubled and phase is Phase.DONE else "plain",
     )
 
 
@@ -166,6 +170,17 @@ def _standing(bundle: Bundle, agreement: Agreement | None, charset: Charset, mar
     if alone and bundle.group.standing in {Standing.MAJORITY, Standing.UNDECIDED}:
         return line(evidence or "the same")
     return line(f"{mark.word}: {evidence}" if evidence else mark.word)
+
+
+def missing(ranks: Mapping[int, RankRow], join: str, charset: Charset, waited: float, room: int) -> list[Line]:
+    """Who has not come, since when, and what the first of them must run."""
+    absent = [rank for rank, row in sorted(ranks.items()) if row.status.phase is Phase.ABSENT]
+    if not absent:
+        return []
+    said = [line(), line("  ", ("missing   ", "dim"), f"{ranksets.named(absent)}, for {units.duration(waited)}")]
+    if join:
+        said += wrapped("run there", charset.name(f"{join} {absent[0]}"), room)
+    return said
 
 
 def details(bundle: Bundle, agreement: Agreement | None, charset: Charset, now: float) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -17,6 +18,9 @@ TONES = (
     "run", "run-strong", "neutral", "neutral-strong", "well", "well-strong", "alarm", "alarm-strong", "caution",
     "caution-strong",
 )  # fmt: skip
+
+#: How wide labels are.
+_LABEL = 11
 
 
 class Span(NamedTuple):
@@ -87,6 +91,17 @@ def pieces(parts: Sequence[tuple[int, Line]], size: int, gap: int = 3) -> Line:
     for _, part in kept:
         spans += [Span(" " * gap)] * bool(spans) + list(part)
     return tuple(spans)
+
+
+def labelled(label: str, spans: Line, tone: str = "dim") -> Line:
+    """A line under a label, as the facts below a table stand."""
+    return (Span(f"  {label:<{_LABEL}}", tone), *spans)
+
+
+def wrapped(label: str, text: str, room: int, tone: str = "") -> list[Line]:
+    """A long text whole, on as many lines as it takes."""
+    parts = wrap(text, max(room - _LABEL - 4, 12), break_on_hyphens=False)
+    return [labelled("" if number else label, line((part, tone))) for number, part in enumerate(parts)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...facts.files import Role
+from ...present import units
 from ..rows import files as rows
 from ..rows import lines
 from ..rows.spans import Line, TableRow, line
@@ -68,7 +69,7 @@ class FilesView(View):
         self._side(files)
         if force or due or len(self._order) == 0:
             self._sorted_at = now
-            self._order = rows.order(files, self._sort, self._needle, unfold=self._unfold)
+            self._order = rows.order(files, self._sort, look, self._needle, unfold=self._unfold)
             self.table.set_columns(rows.columns(look, self._sort, self.desk.charset, self.size.width))
             self.table.set_rows([self._rows[key] for key in self._order if key in self._rows])
             return
@@ -89,7 +90,7 @@ class FilesView(View):
         sha256 = survey.sha256 if survey else True
         if anew:
             return rows.look(files.values(), self.desk.charset, sha256=sha256, peak_rate=self.desk.peak_rate)
-        return self._look._replace(rate_unit=rows.rate_unit(self.desk.peak_rate))
+        return self._look._replace(rate_unit=units.rate_unit(self.desk.peak_rate))
 
     def _row(self, file: FileRow) -> TableRow:
         return rows.file_row(file, self._look, self.desk.charset, self.desk.clock.time(), self.size.width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...present import units
 from ..rows import ranks as rows
 from ..rows.differences import differences
 from ..rows.matrix import matrix
@@ -37,11 +38,14 @@ class RanksView(View):
         desk, room = self.desk, self.size.width
         self._bundles = rows.bundles(desk.state.ranks, desk.agreement, self._unfolded)
         hosts = [len(desk.charset.name(row.status.host)) for row in desk.state.ranks.values()]
-        now = desk.clock.time()
-        self.table.set_columns(rows.columns(room, max(hosts, default=0), decided=desk.agreement is not None))
+        now, unit = desk.clock.time(), units.rate_unit(desk.peak_rank_rate)
+        self.table.set_columns(rows.columns(room, max(hosts, default=0), unit, decided=desk.agreement is not None))
         self.table.styles.height = len(self._bundles) + 1
         self.table.set_rows(
-            [rows.rank_row(bundle, desk.agreement, desk.charset, now, room) for bundle in self._bundles]
+            [
+                rows.rank_row(bundle, desk.agreement, desk.charset, unit=unit, now=now, room=room)
+                for bundle in self._bundles
+            ]
         )
         self.query_one("#ranks-more", LineView).redraw()
 
@@ -83,7 +87,10 @@ class RanksView(View):
         desk = self.desk
         drawn: list[Line] = []
         found = desk.agreement
-        names = [file.name for (rank, _), file in sorted(desk.state.files.items()) if rank == desk.state.watched]
+        places = {file.name: index for (_, index), file in desk.state.files.items()}
+        if found is None and desk.state.survey is not None:
+            waited = desk.clock.time() - desk.opened
+            drawn = rows.missing(desk.state.ranks, desk.state.survey.join, desk.charset, waited, width)
         roles = desk.state.survey.roles if desk.state.survey else ""
         wanted = min(len(self._bundles) + 1, max(height // 3, 3))
         if found is not None:
@@ -95,7 +102,7 @@ class RanksView(View):
             found,
             desk.charset,
             roles=roles,
-            files=names,
+            places=places,
             room=width,
             rows=min(room, len(self._bundles) + 1),
         )

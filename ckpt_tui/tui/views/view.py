@@ -24,8 +24,7 @@ class View(Vertical):
     def new_table(self, *, follow: bool = False) -> Table:
         """The view's table; it takes the focus."""
         desk = self.desk
-        ellipsis = desk.charset.ellipsis
-        return Table(id=f"{self.id}-table", ellipsis=ellipsis, monotonic=desk.clock.monotonic, follow=follow)
+        return Table(f"{self.id}-table", desk.charset, desk.clock.monotonic, follow=follow)
 
     @property
     def table(self) -> Table:

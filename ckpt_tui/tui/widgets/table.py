@@ -9,6 +9,7 @@ from textual.binding import Binding
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBarRender
 from textual.strip import Strip
 
 from ..rows.spans import Line, TableRow, compose, layout
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from textual import events
 
+    from ..rows.charset import Charset
     from ..rows.spans import Column
 
 TABLE_KEYS = (
@@ -33,6 +35,12 @@ TABLE_KEYS = (
 
 #: What stands left of every row.
 _INDENT = "  "
+
+
+class _PlainScrollBar(ScrollBarRender):
+    """A thumb of whole cells."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
 class Table(ScrollView, can_focus=True):
@@ -53,9 +61,10 @@ class Table(ScrollView, can_focus=True):
             """The widget, so that handlers can name it."""
             return self.table
 
-    def __init__(self, *, id: str, ellipsis: str, monotonic: Callable[[], float], follow: bool = False) -> None:  # noqa: A002 (textual's word)
-        super().__init__(id=id)
-        self._ellipsis = ellipsis
+    def __init__(self, name: str, charset: Charset, monotonic: Callable[[], float], *, follow: bool = False) -> None:
+        super().__init__(id=name)
+        self._ellipsis = charset.ellipsis
+        self._plain = charset.ascii_only
         self._monotonic = monotonic
         self._columns: tuple[Column, ...] = ()
         self._widths: tuple[int, ...] = ()
@@ -111,6 +120,11 @@ class Table(ScrollView, can_focus=True):
     def _visible(self) -> range:
         top = self.scroll_offset.y
         return range(top, top + self.size.height)
+
+    def on_mount(self) -> None:
+        """The parent's scroll bar has glyphs of an eighth of a cell; a plain terminal gets whole cells."""
+        if self._plain:
+            self.vertical_scrollbar.renderer = _PlainScrollBar  # type: ignore[misc]  # textual asks the instance
 
     def on_resize(self, event: events.Resize) -> None:
         """Other widths."""

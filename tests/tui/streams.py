@@ -1,0 +1,328 @@
+"""Made-up streams for the screens: a scan of 33 shards, a session of ranks."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ckpt_tui.facts.agreement import (
+    AGREEMENT_SCHEMA,
+    Agreement,
+    Cause,
+    CauseCode,
+    Difference,
+    DifferenceKind,
+    DifferingSegment,
+    Group,
+    RankReport,
+    Stage,
+    Standing,
+    Verdict,
+)
+from ckpt_tui.facts.files import (
+    Claim,
+    FileResult,
+    MissReason,
+    Role,
+    Segmentation,
+    SegmentKind,
+    Severity,
+    Source,
+    State,
+)
+from ckpt_tui.facts.scan import SCAN_SCHEMA, CheckpointKind, CheckpointRef, ScanResult, Totals
+from ckpt_tui.facts.status import ActiveFile, Cell, Phase, RankStatus
+from ckpt_tui.stream.codec import split_result
+from ckpt_tui.stream.messages import FileRow, Hello, Message, Mode, RankRow, Survey, VerdictRow, Watching, Word
+
+NOW = 1_790_000_000.0
+GIB = 1 << 30
+SHARDS = 33
+SHARD_BYTES = int(5.77 * GIB)
+
+
+class StillClock:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self) -> None:
+        self.wall, self.mono = NOW, 1000.0
+
+    def time(self) -> float:
+        return self.wall
+
+    def monotonic(self) -> float:
+        return self.mono
+
+    def sleep(self, seconds: float) -> None:
+        self.forward(seconds)
+
+    def forward(self, seconds: float) -> None:
+        self.wall += seconds
+        self.mono += seconds
+
+
+def hello(mode: Mode = Mode.SCAN) -> Hello:
+    return Hello(protocol=1, tool="ckpt-tui 0.1.0", mode=mode, pid=4711)
+
+
+def survey(shards: int = SHARDS, *, world_size: int = 1, sidecars: int = 4, repo: bool = True) -> Survey:
+    return Survey(
+        checkpoint=CheckpointRef(
+            path="/models/GLM-5.3-Flash-EXL3",
+            kind=CheckpointKind.HUB_SNAPSHOT if repo else CheckpointKind.FOLDER,
+            repo_id="zai-org/GLM-5.3-Flash-EXL3" if repo else None,
+            revision="423acf37c1d20dd0cf5c1c2b5a5f4c6b4b9f2d11" if repo else None,
+        ),
+        host="node-a",
+        roles="s" + "w" * shards + "s" * (sidecars - 1),
+        bytes_total=shards * SHARD_BYTES + sidecars * 100_000,
+        threads=8,
+        sha256=True,
+        world_size=world_size,
+    )
+
+
+def result(name: str, *, cached: bool = False, claim: bool = True, index: int = 1, **more: object) -> FileResult:
+    made = FileResult(
+        name=name,
+        role=Role.WEIGHTS,
+        size=SHARD_BYTES,
+        state=State.GOOD,
+        digest=f"{index * 7919:032x}",
+        segmentation=Segmentation.SAFETENSORS,
+        source=Source.CACHE if cached else Source.READ,
+        hashed_at=NOW - (3 * 86400 + 100 if cached else 20),
+        segments=412,
+        claims=(Claim(kind="hub-blob", algorithm="sha256", expected="53aa" * 16, holds=True, origin="hub"),)
+        if claim
+        else (),
+        sha256=f"{(index * 104729 + 12345) * 0xABCDEF987654321 % (1 << 256):064x}"[::-1],
+        miss_reason=None if cached else MissReason.NEW,
+    )
+    return msgspec.structs.replace(made, **more)
+
+
+def shard(number: int, cell: Cell, *, total: int = SHARDS, done: float = 0.0, rank: int = 0, **more: object) -> FileRow:
+    name = f"model-{number:05}-of-{total:05}.safetensors"
+    finished = cell in {Cell.CACHED, Cell.READ}
+    made = FileRow(
+        rank=rank,
+        index=number,
+        name=name,
+        role=Role.WEIGHTS,
+        size=SHARD_BYTES,
+        cell=cell,
+        done=SHARD_BYTES if finished else int(done * SHARD_BYTES),
+        rate=0.11 * GIB if cell is Cell.READ else (0.07 + number % 4 * 0.011) * GIB if cell is Cell.READING else 0.0,
+        result=result(name, cached=cell is Cell.CACHED, index=number) if finished else None,
+    )
+    return msgspec.structs.replace(made, **more)
+
+
+def sidecar(index: int, name: str, cell: Cell = Cell.READ, rank: int = 0) -> FileRow:
+    done = result(name, index=index, size=20_000, role=Role.SIDECAR) if cell is Cell.READ else None
+    return FileRow(rank=rank, index=index, name=name, role=Role.SIDECAR, size=20_000, cell=cell, result=done)
+
+
+def status(rank: int = 0, phase: Phase = Phase.CONTENT, host: str | None = None, **more: object) -> RankStatus:
+    made = RankStatus(
+        rank=rank,
+        host=host or f"node-{chr(ord('a') + rank % 26)}",
+        phase=phase,
+        beat=7,
+        pid=4000 + rank,
+        bytes_total=SHARDS * SHARD_BYTES,
+        files_total=SHARDS,
+        path="/models/GLM-5.3-Flash-EXL3",
+    )
+    return msgspec.structs.replace(made, **more)
+
+
+def scanning() -> list[Message]:
+    """A cold-and-warm scan under way: 12 shards cached, some read, one truncated."""
+    rows: list[Message] = [hello(), survey(), Watching(rank=0), sidecar(0, "config.json")]
+    rows += [
+        sidecar(SHARDS + 1 + place, name)
+        for place, name in enumerate(["generation_config.json", "tokenizer.json", "tokenizer_config.json"])
+    ]
+    cells = ""
+    for number in range(1, SHARDS + 1):
+        if number == 7:
+            note = "12,345 bytes short"
+            rows.append(shard(number, Cell.BAD, state=State.TRUNCATED, note=note))
+        elif number <= 13:
+            rows.append(shard(number, Cell.CACHED))
+        elif number <= 20:
+            rows.append(shard(number, Cell.READ))
+        elif number <= 28:
+            rows.append(shard(number, Cell.READING, done=(number * 37 % 90 + 5) / 100))
+        else:
+            rows.append(shard(number, Cell.WAITING))
+    for row in rows:
+        cells += row.cell.value if isinstance(row, FileRow) else ""
+    cached, done = 12 * SHARD_BYTES, int(22.4 * SHARD_BYTES)
+    rows.append(
+        RankRow(
+            status=status(
+                bytes_done=done,
+                bytes_cached=cached,
+                files_done=20,
+                files_cached=12,
+                rate=0.66 * GIB,
+                cells=cells,
+                active=(ActiveFile(index=21, done=4),),
+                doing="reading 8 shards",
+            ),
+            heard=NOW,
+        )
+    )
+    rows.append(VerdictRow(word=Word.DAMAGED, text="1 shard truncated"))
+    return rows
+
+
+def verified() -> list[Message]:
+    """A warm start: everything came from the cache."""
+    rows: list[Message] = [hello(), survey(), Watching(rank=0), sidecar(0, "config.json")]
+    rows += [shard(number, Cell.CACHED) for number in range(1, SHARDS + 1)]
+    total = SHARDS * SHARD_BYTES
+    rows.append(
+        RankRow(
+            status=status(
+                phase=Phase.DONE, bytes_done=total, bytes_cached=total, files_done=SHARDS, files_cached=SHARDS
+            ),
+            heard=NOW,
+        )
+    )
+    text = "33/33 cached   0.0 GiB read   0.1 s   oldest digest 3 d"
+    rows.append(VerdictRow(word=Word.VERIFIED, text=text, code=0))
+    return rows
+
+
+def agreement() -> Agreement:
+    """Rank 2 of four differs in one tensor of shard 7."""
+    digests = {"A": "aa11" * 16, "B": "bb22" * 16}
+    return Agreement(
+        schema=AGREEMENT_SCHEMA,
+        verdict=Verdict.DIFFER,
+        stage=Stage.CONTENT,
+        weights_equal=False,
+        world_size=4,
+        ranks=tuple(
+            RankReport(
+                rank=rank,
+                host=f"node-{'abcd'[rank]}",
+                path="/models/GLM-5.3-Flash-EXL3",
+                file_system="ext4 /dev/nvme0n1",
+                group="B" if rank == 2 else "A",
+                files_cached=33,
+                oldest_digest=NOW - 3000,
+                bytes_sent=400,
+            )
+            for rank in range(4)
+        ),
+        groups=(
+            Group(
+                name="A",
+                ranks=(0, 1, 3),
+                copies=3,
+                identity="11" * 32,
+                content=digests["A"],
+                standing=Standing.RIGHT,
+                evidence=("keeps 33 recorded hashes of the hub",),
+            ),
+            Group(
+                name="B",
+                ranks=(2,),
+                copies=1,
+                identity="11" * 32,
+                content=digests["B"],
+                standing=Standing.WRONG,
+                evidence=("breaks a recorded hash of the hub",),
+            ),
+        ),
+        absent=(),
+        errors=(),
+        differences=(
+            Difference(
+                file="model-00007-of-00033.safetensors",
+                role=Role.WEIGHTS,
+                kind=DifferenceKind.CONTENT,
+                severity=Severity.ERROR,
+                groups={"A": "sha256 53aa51172d14", "B": "sha256 9b2cc01f6a77"},
+                segments=(
+                    DifferingSegment(
+                        name="model.layers.3.mlp.down_proj.weight",
+                        kind=SegmentKind.TENSOR,
+                        offset=1_203_765_248,
+                        length=100_663_296,
+                    ),
+                ),
+                cause=Cause(
+                    code=CauseCode.UNKNOWN,
+                    summary="1 of 412 tensors differs",
+                    facts=(),
+                    mend="hf download zai-org/GLM-5.3-Flash-EXL3 model-00007-of-00033.safetensors --revision 423acf37",
+                    candidate=False,
+                ),
+            ),
+        ),
+        warnings=(),
+        not_compared=(),
+        summary="rank 2 (node-c) differs in 1 of 33 shards",
+    )
+
+
+def session(*, decided: bool) -> list[Message]:
+    """Four ranks, while they read or with the verdict."""
+    total = SHARDS * SHARD_BYTES
+    rows: list[Message] = [hello(Mode.RANKS), survey(world_size=4), Watching(rank=0)]
+    rows += [shard(number, Cell.READ if decided or number < 20 else Cell.WAITING) for number in range(1, SHARDS + 1)]
+    for rank in range(4):
+        done = total if decided else int(total * (0.9 - 0.2 * rank))
+        files = SHARDS * done // total
+        cells = "+" + "+" * files + (">>" + "." * SHARDS if files < SHARDS else "+" * 8)
+        one = status(
+            rank,
+            Phase.DONE if decided else Phase.CONTENT,
+            bytes_done=done,
+            files_done=files,
+            files_cached=3 + rank,
+            rate=0 if decided else 0.4 * GIB,
+            cells=cells[: SHARDS + 4],
+            bytes_cached=3 * SHARD_BYTES,
+            doing="" if decided else f"reading model-{files + 1:05}-of-00033.safetensors",
+        )
+        rows.append(RankRow(status=one, heard=NOW - rank * 0.3))
+    if decided:
+        found = agreement()
+        text = "rank 2 (node-c) differs in 1 of 33 shards: its bytes break the hub's recorded hash"
+        lines = ("model-00007-of-00033.safetensors: model.layers.3.mlp.down_proj.weight",)
+        rows += [*split_result(found), VerdictRow(word=Word.DIFFER, text=text, code=1, lines=lines)]
+    return rows
+
+
+def scan_result(files: tuple[FileResult, ...] = (), **more: object) -> ScanResult:
+    """A scan's result over these files."""
+    made = ScanResult(
+        schema=SCAN_SCHEMA,
+        host="node-a",
+        tool="ckpt-tui 0.1.0",
+        digest_layout=1,
+        created=NOW,
+        checkpoint=survey().checkpoint,
+        identity="11" * 32,
+        content="22" * 32,
+        logical_content="33" * 32,
+        sidecars="44" * 32,
+        files=files,
+        findings=(),
+        not_compared=(),
+        totals=Totals(
+            files=len(files),
+            bytes=sum(file.size for file in files),
+            files_cached=sum(file.source is Source.CACHE for file in files),
+            bytes_read=0,
+            seconds=0.1,
+            threads=8,
+        ),
+    )
+    return msgspec.structs.replace(made, **more)
