@@ -6,10 +6,10 @@ import os
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from .agreement import Testimony, content_table, failed, files_to_descend, fingerprint, groups_of, judge
+from .checkpoint.opening import read_file
 from .digest import Scanner, scan
 from .digest.host import host_name
 from .facts.agreement import Agreement, Fingerprint, Stage, TableRow, Verdict
@@ -175,10 +175,6 @@ def _saved(target: str) -> ScanResult:
     """A scan that was saved as JSON."""
     name = escape(target)
     try:
-        with Path(target).open("rb") as file:
-            about = os.fstat(file.fileno())
-            if not S_ISREG(about.st_mode) or about.st_size > _LARGEST_RESULT:
-                raise UsageError(f"{name}: is no saved scan")
-            return decode_as(file.read(), ScanResult, name)
+        return decode_as(read_file(Path(target), _LARGEST_RESULT), ScanResult, name)
     except OSError as error:
-        raise UsageError(f"{name}: {error_text(error)}") from error
+        raise UsageError(f"{name}: cannot be read as a saved scan: {error_text(error)}") from error
