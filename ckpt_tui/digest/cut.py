@@ -57,14 +57,16 @@ def _by_header(header: Header, size: int) -> tuple[Span, ...] | None:
     if end > size:
         return None
     spans = [Span(SegmentKind.HEADER, "", 0, end)]
-    for tensor in header.tensors:
-        if tensor.offset < end or max(tensor.shape, default=0) > _LARGEST:
+    for name, dtype, shape, offset, length in header.tensors:
+        if offset < end or (shape and max(shape) > _LARGEST):
             return None
-        start, stop = min(tensor.offset, size), min(tensor.offset + tensor.length, size)
+        start, stop = offset, offset + length
+        if stop > size:
+            start, stop = min(start, size), size
         if start > end:
             spans.append(Span(SegmentKind.GAP, "", end, start - end))
-        spans.append(Span(SegmentKind.TENSOR, tensor.name, start, stop - start, tensor.dtype, tensor.shape))
-        end = tensor.offset + tensor.length
+        spans.append(Span(SegmentKind.TENSOR, name, start, stop - start, dtype, shape))
+        end = offset + length
     if end < size:
         spans.append(Span(SegmentKind.GAP, "", end, size - end))
     if end > size:  # what is cut off lies at the end of the file now, in the order of names

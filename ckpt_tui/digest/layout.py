@@ -42,6 +42,7 @@ def _domain(kind: bytes) -> bytes:
 
 _SEGMENT_DOMAIN = _domain(b"segment")
 _DIGEST_PREFIX = _integer(WIDTH)
+_ONE_LEAF = _integer(1) + _DIGEST_PREFIX
 
 
 def name_bytes(name: str) -> bytes:
@@ -60,6 +61,11 @@ def segment_digest(length: int, leaves: Sequence[bytes]) -> bytes:
     for leaf in leaves:
         fields += (_DIGEST_PREFIX, leaf)
     return xxhash.xxh3_128_digest(b"".join(fields))
+
+
+def small_segment_digest(length: int, leaf: bytes) -> bytes:
+    """`segment_digest` of a segment that is one leaf: most tensors of a checkpoint with very many are."""
+    return xxhash.xxh3_128_digest(_SEGMENT_DOMAIN + length.to_bytes(8, "little") + _ONE_LEAF + leaf)
 
 
 def file_digest(spans: Sequence[Span], digests: bytes) -> bytes:

@@ -181,11 +181,9 @@ def _logical(whole: Sequence[tuple[Outcome, Record]]) -> bytes:
 
 def _tensors(outcome: Outcome, record: Record) -> Iterable[layout.TensorFact]:
     spans = cut(outcome.file.header, outcome.file.size).spans
-    for span, digest in zip(spans, split(record.segments), strict=True):
-        if span.kind is SegmentKind.TENSOR:
-            yield layout.TensorFact(
-                layout.name_bytes(span.name), (span.dtype or "").encode(), span.shape or (), digest
-            )  # fmt: skip
+    for (kind, name, _, _, dtype, shape), digest in zip(spans, split(record.segments), strict=True):
+        if kind is SegmentKind.TENSOR:
+            yield layout.TensorFact(layout.name_bytes(name), (dtype or "").encode(), shape or (), digest)
 
 
 def _sidecars(outcomes: Sequence[Outcome]) -> str | None:

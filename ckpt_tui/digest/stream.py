@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
-from .layout import LEAF, leaf_digest, segment_digest
+from .layout import LEAF, leaf_digest, segment_digest, small_segment_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +24,9 @@ class SegmentStream:
         #: Digests of all segments so far, and of all their leaves, one after the other.
         self.segments = bytearray()
         self.leaves = bytearray()
-        self._lengths = [span.length for span in spans]
-        self._next = 0
-        self._length = 0
-        self._left = 0  # bytes of the current segment that have not come
+        self._lengths = iter([span.length for span in spans])
+        self._length = 0  # of the current segment
+        self._left = 0  # its bytes that have not come, counted in whole leaves
         self._own: list[bytes] = []  # leaves of the current segment
         self._partial: xxhash.xxh3_128 | None = None  # a leaf whose beginning came in an earlier block
         self._need = 0  # bytes until the current leaf is whole
@@ -55,22 +54,24 @@ class SegmentStream:
                 leaf, self._partial = self._partial.digest(), None
             at = stop
             self.leaves += leaf
+            if self._length <= LEAF:
+                self.segments += small_segment_digest(self._length, leaf)
+                self._open()
+                continue
             self._own.append(leaf)
             self._left -= min(LEAF, self._left)
             self._need = min(LEAF, self._left)
             if not self._left:
-                self._close()
+                self.segments += segment_digest(self._length, self._own)
+                self._own.clear()
                 self._open()
 
     def _open(self) -> None:
         """Go to the next segment that has bytes; those without are whole as they are."""
-        while not self._left and self._next < len(self._lengths):
-            self._length = self._left = self._lengths[self._next]
-            self._next += 1
-            if not self._left:
-                self._close()
-        self._need = min(LEAF, self._left)
-
-    def _close(self) -> None:
-        self.segments += segment_digest(self._length, self._own)
-        self._own.clear()
+        length = 0
+        for length in self._lengths:
+            if length:
+                break
+            self.segments += segment_digest(0, ())
+        self._length = self._left = length
+        self._need = min(LEAF, length)
