@@ -46,9 +46,8 @@ class RanksDiffer(CkptError):
 
 
 def compare(
-    targets: Sequence[str | os.PathLike[str]],
+    *targets: str | os.PathLike[str],
     settings: ScanSettings | None = None,
-    *,
     watch: Watch | None = None,
     clock: Clock | None = None,
 ) -> Agreement:
@@ -71,8 +70,8 @@ def compare(
 
 def check_ranks(
     path: str | os.PathLike[str],
-    settings: RankSettings | None = None,
     *,
+    settings: RankSettings | None = None,
     place: Place | None = None,
     clock: Clock | None = None,
 ) -> Agreement:

@@ -40,7 +40,7 @@ def command(*, targets: tuple[str, ...], identity_only: bool, strict: bool, form
     turns = _Turns()
     with stopping(turns.cancel) as stop:
         try:
-            agreement = compare(targets, settings, watch=turns.watch)
+            agreement = compare(*targets, settings=settings, watch=turns.watch)
         except Interrupted as interrupted:
             print(f"ckpt-tui: {interrupted}", file=sys.stderr)
             return stop.code

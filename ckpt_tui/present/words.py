@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ..facts.agreement import Stage
+from ..facts.agreement import CauseCode, Stage
 from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Severity, Source, State
 from ..facts.outcome import Exit, scan_code
 from . import ranksets, units
@@ -145,5 +145,5 @@ def cause_words(difference: Difference) -> str:
     """`truncated: the file is shorter than its header needs (B: 12 bytes)`; `perhaps` where metadata alone says so."""
     cause = difference.cause
     facts = f" ({'; '.join(cause.facts)})" if cause.facts else ""
-    likely = "perhaps " if cause.candidate else ""
+    likely = "perhaps " if cause.candidate and cause.code is not CauseCode.UNKNOWN else ""
     return f"{likely}{cause.code.value}: {cause.summary}{facts}"

@@ -186,7 +186,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_a_missing_shard_is_a_difference_that_names_it(pair: tuple[Path, Path]) -> None:
     (pair[1] / S2).unlink()
-    agreement = ckpt_tui.compare(pair, NO_CACHE)
+    agreement = ckpt_tui.compare(*pair, settings=NO_CACHE)
     assert (agreement.verdict, agreement.weights_equal) == (Verdict.DIFFER, False)
     assert agreement.errors[0].message.startswith(f"{S2}: missing")
     (difference,) = agreement.differences
@@ -196,7 +196,7 @@ def test_a_missing_shard_is_a_difference_that_names_it(pair: tuple[Path, Path]) 
 def test_a_cut_shard_on_both_sides_is_damaged(pair: tuple[Path, Path]) -> None:
     for folder in pair:
         os.truncate(folder / S2, (folder / S2).stat().st_size - 5)
-    agreement = ckpt_tui.compare(pair, NO_CACHE)
+    agreement = ckpt_tui.compare(*pair, settings=NO_CACHE)
     assert agreement.verdict is Verdict.DAMAGED
     assert len(agreement.groups) == 1
 
@@ -204,7 +204,7 @@ def test_a_cut_shard_on_both_sides_is_damaged(pair: tuple[Path, Path]) -> None:
 def test_copies_cut_at_other_places_differ(pair: tuple[Path, Path]) -> None:
     for folder, bytes_ in zip(pair, (5, 6), strict=True):
         os.truncate(folder / S2, (folder / S2).stat().st_size - bytes_)
-    assert ckpt_tui.compare(pair, NO_CACHE).verdict is Verdict.DIFFER
+    assert ckpt_tui.compare(*pair, settings=NO_CACHE).verdict is Verdict.DIFFER
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_file_that_may_not_be_read_leaves_it_undecided(pair: tuple[Path, Path]
         if path.stat().st_uid == os.getuid() and not path.stat().st_mode & 0o5:
             path.chmod(path.stat().st_mode | 0o55)  # pytest's own folders are private
     (pair[1] / name).chmod(0)
-    told = run_unprivileged(lambda: results.encode(ckpt_tui.compare(pair, NO_CACHE)))
+    told = run_unprivileged(lambda: results.encode(ckpt_tui.compare(*pair, settings=NO_CACHE)))
     agreement = results.decode_as(told, Agreement, hidden)
     assert agreement.verdict is Verdict.UNDECIDED
     assert [(error.rank, name in error.message, "EACCES" in error.message) for error in agreement.errors] == [
@@ -227,22 +227,22 @@ def test_a_file_that_may_not_be_read_leaves_it_undecided(pair: tuple[Path, Path]
 def test_a_flipped_bit_beside_a_moved_tensor_is_found_across_shards(tmp_path: Path) -> None:
     one = write_checkpoint(tmp_path / "one", shards=1, tensors=4, names={1: "a.safetensors"})
     other = write_checkpoint(tmp_path / "other", shards=1, tensors=4, names={1: "b.safetensors"})
-    assert ckpt_tui.compare([one, other], NO_CACHE).weights_equal is True
+    assert ckpt_tui.compare(one, other, settings=NO_CACHE).weights_equal is True
     flip_bit(other / "b.safetensors", payload_offset(other / "b.safetensors"))
-    agreement = ckpt_tui.compare([one, other], NO_CACHE)
+    agreement = ckpt_tui.compare(one, other, settings=NO_CACHE)
     assert (agreement.verdict, agreement.weights_equal) == (Verdict.DIFFER, False)
 
 
 def test_a_file_compares_with_a_file(pair: tuple[Path, Path]) -> None:
-    assert ckpt_tui.compare([pair[0] / S1, pair[1] / S1], NO_CACHE).verdict is Verdict.AGREE
+    assert ckpt_tui.compare(pair[0] / S1, pair[1] / S1, settings=NO_CACHE).verdict is Verdict.AGREE
     flip_bit(pair[1] / S1, payload_offset(pair[1] / S1))
-    agreement = ckpt_tui.compare([pair[0] / S1, pair[1] / S1], NO_CACHE)
+    agreement = ckpt_tui.compare(pair[0] / S1, pair[1] / S1, settings=NO_CACHE)
     assert [difference.file for difference in agreement.differences] == [S1]
 
 
 def test_one_is_nothing_to_compare(pair: tuple[Path, Path]) -> None:
     with pytest.raises(UsageError, match="two"):
-        ckpt_tui.compare(pair[:1])
+        ckpt_tui.compare(pair[0])
 
 
 # Saved scans.
