@@ -36,7 +36,7 @@ def summary(
     if len(set(hosts.values())) < 2:
         hosts = {}  # one machine's name tells nobody apart
     if verdict is Verdict.DIFFER:
-        who = _who(groups, errors, hosts)
+        who = _revisions(differences) or _who(groups, errors, hosts)
         where = _where(differences, fingerprints, weights_equal=weights_equal)
         return f"{who}: {where}" if where else who
     if verdict is Verdict.DAMAGED:
@@ -108,6 +108,14 @@ def _who(groups: Sequence[Group], errors: Mapping[int, str], hosts: Mapping[int,
     if len(groups) > 2:
         return f"{len(groups):,} groups of ranks differ"
     return f"{named([*errors, *(rank for group in groups for rank in group.ranks)])} differ"
+
+
+def _revisions(differences: Sequence[Difference]) -> str:
+    """The revisions, where they are why all that differs does."""
+    causes = [one.cause for one in differences]
+    if not causes or any(cause.code is not CauseCode.OTHER_REVISION for cause in causes):
+        return ""
+    return causes[0].facts[0]
 
 
 def _where(
