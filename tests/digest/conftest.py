@@ -56,7 +56,7 @@ def cache(tmp_path: Path) -> Path:
 def scanned(cache: Path) -> Callable[..., ScanResult]:
     """Scan a path with a cache of the test's own; keywords are settings."""
 
-    def run(target: Path, *, clock: Clock | None = None, **settings: object) -> ScanResult:
+    def run(target: Path | str, *, clock: Clock | None = None, **settings: object) -> ScanResult:
         return scan(target, ScanSettings(cache_dir=str(cache), **settings), clock=clock)  # type: ignore[arg-type]
 
     return run

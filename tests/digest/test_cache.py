@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import mmap
 import os
 import shutil
 from collections.abc import Callable
@@ -9,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ckpt_tui.digest import validity
 from ckpt_tui.digest.cache import DigestCache, Key, Record, decode, encode
+from ckpt_tui.digest.filesystem import FileSystem, FileSystems
 from ckpt_tui.digest.validity import Miss, Stamp
 from ckpt_tui.facts.files import MissReason, Segmentation
 from ckpt_tui.facts.scan import ScanResult
@@ -150,6 +154,59 @@ def test_a_record_goes_by_the_real_path_and_not_by_the_link(folder: Path, tmp_pa
     link.symlink_to(folder)
     assert scanned(link).totals.bytes_read == 0
     assert scanned(link).content == first.content
+
+
+def in_place(path: Path, raw: bytes) -> None:
+    with path.open("r+b") as file:
+        file.write(raw)
+
+
+def by_rename(path: Path, raw: bytes) -> None:
+    other = path.with_name("other")
+    other.write_bytes(raw)
+    other.replace(path)
+
+
+def by_mapping(path: Path, raw: bytes) -> None:
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
+        mapping[:] = raw
+
+
+def in_the_freed_inode(path: Path, raw: bytes) -> None:
+    path.unlink()
+    path.write_bytes(raw)
+
+
+@pytest.mark.parametrize("older", [0, 10**9])
+@pytest.mark.parametrize("write", [in_place, by_rename, by_mapping, in_the_freed_inode])
+def test_other_bytes_of_equal_size_are_read_however_they_came_and_whatever_mtime_says(
+    write: Callable[[Path, bytes], None], older: int, folder: Path, scanned: Scan
+) -> None:
+    first = scanned(folder)
+    path = folder / SHARD
+    stat = path.stat()
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    write(path, bytes(raw))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns - older))
+    second = scanned(folder)
+    assert named(second, SHARD).miss_reason is MissReason.CHANGED
+    assert named(second, SHARD).sha256 == hashlib.sha256(raw).hexdigest()
+    assert second.content != first.content
+
+
+def test_a_file_system_whose_times_prove_nothing_is_remembered_only_when_vouched_for(
+    folder: Path, scanned: Scan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weak = FileSystem("fuse.s3fs", "s3fs", "fuse.s3fs:s3fs:0:60")
+    monkeypatch.setattr(FileSystems, "of", lambda *_: weak)
+    monkeypatch.setattr(validity, "OTHER_STEP", 0.0)
+    for _ in range(2):
+        result = scanned(folder)
+        assert {file.miss_reason for file in result.files} == {MissReason.WEAK_FS}
+        assert "--trust-fs fuse.s3fs" in (result.files[0].miss_detail or "")
+    scanned(folder, trust_fs=("fuse.s3fs",))
+    assert scanned(folder, trust_fs=("fuse.s3fs",)).totals.bytes_read == 0
 
 
 def test_a_copy_has_no_record_though_its_times_are_kept(folder: Path, tmp_path: Path, scanned: Scan) -> None:
