@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..facts.agreement import Cause, CauseCode, DifferenceKind, Stage
-from ..facts.files import Role, State
+from ..facts.files import Role, Segmentation, State
 from .tables import GONE
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ def _by_header(found: FileDifference) -> _Likeliest:
 
 
 def _by_pieces(found: FileDifference, parts: Pieces, scene: Scene) -> _Likeliest:
-    facts = [f"{parts.tensors_differing:,} of {parts.tensors:,} tensors differ"]
+    opaque = any(row is not None and row.segmentation == Segmentation.EXTENTS for row in found.rows.values())
+    facts = [f"{parts.tensors_differing:,} of {parts.tensors:,} {'extents' if opaque else 'tensors'} differ"]
     if parts.moved:
         facts.append(f"{parts.moved:,} equal, in another file")
     if not parts.tensors_differing:
@@ -153,6 +154,8 @@ def _by_pieces(found: FileDifference, parts: Pieces, scene: Scene) -> _Likeliest
         if parts.header:
             return CauseCode.HEADER_ONLY, "all tensors are equal, the header differs", _sizes(found), False
         return CauseCode.UNKNOWN, "other bytes", _sizes(found), False
+    if opaque:
+        return CauseCode.UNKNOWN, "other bytes", facts, False
     if scene.everything:
         summary = "every tensor differs: other weights or another quantization under the same names"
         return CauseCode.EVERYTHING_DIFFERS, summary, facts, False

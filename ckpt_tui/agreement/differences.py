@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..facts.agreement import Difference, DifferenceKind, Stage, TableRow
-from ..facts.files import Role, SegmentKind, Severity, State
+from ..facts.files import Role, Severity, State
 from .causes import Scene, cause_of
 from .tables import FileDifference, Pieces, Side, pieces, tensors_by_name
 from .weights import logical_content
@@ -110,8 +110,3 @@ def _everything(sides: Sequence[Side], found: Sequence[FileDifference], parts: d
     looked = [one for one in parts.values() if one is not None]
     tensors = sum(one.tensors for one in looked)
     return tensors > 1 and all(one.tensors == one.tensors_differing for one in looked)
-
-
-def tensor_names(difference: Difference) -> tuple[str, ...]:
-    """The differing tensors of a file, as far as they are listed."""
-    return tuple(segment.name for segment in difference.segments if segment.kind is SegmentKind.TENSOR)

@@ -125,7 +125,7 @@ def _decided(rows: Sequence[TableRow | None]) -> DifferenceKind | None:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The segments of one file on all sides that show them. `compared` and `differing` count tensors or extents."""
+    """The segments of one file on all sides that show them. Tensors are counted, or in an opaque file extents."""
 
     differing: tuple[DifferingSegment, ...]
     tensors: int

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..facts.agreement import CauseCode, Stage
-from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Severity, Source, State
+from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Source, State
 from ..facts.outcome import Exit, scan_code
 from . import ranksets, units
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from ..facts.agreement import Agreement, Difference, Group
     from ..facts.files import FileResult
     from ..facts.scan import ScanResult
-
-#: Files, tensors and ranks that one line names before it counts the rest.
-NAMED = 3
 
 
 def scan_word(result: ScanResult) -> str:
@@ -103,42 +100,10 @@ def rested_on(agreement: Agreement, now: float) -> str:
     return ", ".join(parts)
 
 
-def standing(group: Group) -> str:
-    """`wrong: breaks the hub's recorded hash of model.safetensors`."""
-    return ": ".join((group.standing.value, "; ".join(group.evidence))) if group.evidence else group.standing.value
-
-
-def difference_lines(agreement: Agreement, limit: int = 8) -> tuple[str, ...]:
-    """One line for each file that is not the same everywhere, worst first; what is beyond the limit is counted."""
-    worst_first = sorted(agreement.differences, key=lambda one: one.severity is not Severity.ERROR)
-    lines = [difference_line(one, agreement.groups) for one in worst_first[:limit]]
-    more = len(worst_first) - limit
-    return (*lines, f"and {units.count(more, 'more file')}") if more > 0 else tuple(lines)
-
-
-def difference_line(difference: Difference, groups: Sequence[Group]) -> str:
-    """`model-00002…: A [0,2] 80 bytes, 3f9a… | B [1] 80 bytes, 77c0…: tensor layers.1.w`."""
-    held = " | ".join(f"{holder(label, groups)} {words}" for label, words in difference.groups.items())
-    where = segments_words(difference)
-    return f"{difference.file}: {held}" + (f": {where}" if where else "")
-
-
 def holder(label: str, groups: Sequence[Group]) -> str:
     """`A [0,2]`; a rank that belongs to no group stands for itself: `rank 3`."""
     ranks = next((group.ranks for group in groups if group.name == label), None)
     return label if ranks is None else f"{label} {ranksets.fold(ranks)}"
-
-
-def segments_words(difference: Difference, limit: int = NAMED) -> str:
-    """`tensor layers.1.w`, `the header and 3 tensors: a, b, c`; '' where no segments were compared."""
-    names = [segment.name for segment in difference.segments if segment.name]
-    others = Counter(segment.kind for segment in difference.segments if not segment.name)
-    total = len(names) + difference.segments_left_out
-    parts = ["the header" if kind == "header" else units.count(count, kind.value) for kind, count in others.items()]
-    if names:
-        listed = ", ".join(names[:limit]) + (f" and {total - limit:,} more" if total > limit else "")
-        parts.append(f"tensor {listed}" if total == 1 else f"{total:,} tensors: {listed}")
-    return " and ".join(parts)
 
 
 def cause_words(difference: Difference) -> str:

@@ -240,6 +240,18 @@ def test_a_file_compares_with_a_file(pair: tuple[Path, Path]) -> None:
     assert [difference.file for difference in agreement.differences] == [S1]
 
 
+def test_a_file_without_tensors_is_compared_by_its_bytes(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.gguf").write_bytes(b"GGUF" + bytes(range(256)) * 8)
+    pair = (tmp_path / "one", tmp_path / "other")
+    assert ckpt_tui.compare(*pair, settings=NO_CACHE).verdict is Verdict.AGREE
+    flip_bit(pair[1] / "model.gguf", 1000)
+    agreement = ckpt_tui.compare(*pair, settings=NO_CACHE)
+    assert (agreement.verdict, agreement.weights_equal) == (Verdict.DIFFER, False)
+    assert agreement.differences[0].cause.facts == ("1 of 1 extents differ",)
+
+
 def test_one_is_nothing_to_compare(pair: tuple[Path, Path]) -> None:
     with pytest.raises(UsageError, match="two"):
         ckpt_tui.compare(pair[0])
