@@ -132,6 +132,8 @@ class CkptApp(App[int]):
                 loop.add_signal_handler(number, partial(self._leave, 128 + number))
             except (RuntimeError, ValueError):  # not in the main thread, as under some test runners
                 break
+        # What the shell wrote in between is everywhere: a redraw of changed lines is not enough.
+        self.app_resume_signal.subscribe(self, lambda _app: self.screen.refresh(layout=True))
         self._show(self._view)
         self.set_interval(_TICK, self._tick)
         self._tick()
