@@ -183,4 +183,8 @@ def _nothing_here(root: Path, top: Folder) -> str:
     words = f"{escape(str(root))}: no weights found"
     if foreign:
         return f"{words} of a kind that is read here ({' '.join((SAFETENSORS, *OPAQUE))}): {some(foreign)}"
-    return f"{words}; only {some(leftovers)} there" if leftovers else f"{words}; nor in its folders"
+    return (
+        f"{words}; only sidecars and leftovers are there: {some(leftovers)}"
+        if leftovers
+        else f"{words}; nor in its folders"
+    )

@@ -6,11 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..checkpoint.findings import Findings
-from ..facts.files import Claim, FileResult, Finding, Role, Segment, Segmentation, SegmentKind, Source, State
+from ..facts.files import (
+    Claim,
+    FileResult,
+    Finding,
+    Role,
+    Segment,
+    Segmentation,
+    SegmentKind,
+    Source,
+    State,
+    settles,
+)
 from ..facts.scan import DIGEST_LAYOUT, SCAN_SCHEMA, ScanResult, Totals
 from . import layout
 from .cut import cut, segments, split
 from .survey import APART
+from .zeros import written_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -75,15 +87,22 @@ def _computed(claim: Claim, record: Record | None) -> str | None:
 
 
 def _judged(outcome: Outcome, claims: Sequence[Claim]) -> tuple[State, str | None]:
-    """The state in which the file ends: a broken claim speaks against a good file, a kept one for a suspect file."""
+    """The state in which the file ends: a broken claim speaks against a good file, a kept one for a suspect file.
+
+    Sums that may have been made from these very bytes settle no suspicion: zeros keep them too.
+    """
     if outcome.state in {State.GOOD, State.SUSPECT}:
         for claim in claims:
             if claim.holds is False:
                 computed = _computed(claim, outcome.record) or ""
                 words = f"{claim.algorithm} {computed[:12]} is not the recorded {claim.expected[:12]} ({claim.origin})"
                 return State.DIGEST_MISMATCH, words
-        if any(claim.holds for claim in claims):
+        if any(claim.holds and settles(claim) for claim in claims):
             return State.GOOD, None
+    if outcome.state is State.GOOD and outcome.record and outcome.file.header:
+        unwritten = written_zeros(outcome.file.header, outcome.record.segments)
+        if unwritten:
+            return State.SUSPECT, unwritten
     return outcome.state, outcome.error
 
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 APART = frozenset({State.EXTRA, State.IGNORED})
 #: States of files that cannot be opened, or must not be.
 UNOPENED = frozenset({State.MISSING, State.BROKEN_LINK, State.UNREADABLE, State.OUTSIDE}) | APART
-#: States in which a weight file does not tell what it holds.
-_MUTE = frozenset({State.BAD_HEADER, State.BAD_LAYOUT, State.NOT_WEIGHTS}) | UNOPENED
+#: States of a weight file that is not what its header says, or has none: an identity over it could pass for that of
+#: the checkpoint, whose tensors it does not hold.
+_MUTE = frozenset({State.BAD_HEADER, State.BAD_LAYOUT, State.NOT_WEIGHTS, State.TRUNCATED, State.OVERLONG}) | UNOPENED
 
 
 @dataclass(frozen=True, slots=True)

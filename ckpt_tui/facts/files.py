@@ -130,6 +130,15 @@ class Claim(Fact, frozen=True, kw_only=True):
     origin: str
 
 
+#: Kinds of claims that were made where the file came from; all others may have been made from the copy at hand.
+_FROM_THE_SOURCE = ("hub", "download", "git-lfs")
+
+
+def settles(claim: Claim) -> bool:
+    """Whether a kept claim clears a file that looks never written."""
+    return claim.kind.startswith(_FROM_THE_SOURCE)
+
+
 class FileResult(Fact, frozen=True, kw_only=True):
     """One file of a scan. `digest` (32 hex digits) is null unless the whole file was read or is cached."""
 

@@ -1,0 +1,81 @@
+"""Tensors that are zeros throughout, told by their digests: what a preallocated file holds where nothing was written.
+
+Holes show in the file's blocks (`checkpoint.holes`); zeros that were really written show only in the bytes. No byte
+is read for this: a tensor's digest is compared with that of as many zeros. Pure.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..present.units import count
+from .cut import split
+from .layout import LEAF, leaf_digest, segment_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..checkpoint.model import Header, TensorEntry
+
+_ZEROS = memoryview(bytes(LEAF))
+#: Smaller tensors are left alone, as in holes: biases are zero by nature.
+_SMALLEST = 4096
+#: A run of zero tensors is suspicious from this many bytes on: at the end of a file, where a download stopped;
+#: in the middle, where several neighbours are zero as a part of a parallel download leaves them; and a lone tensor,
+#: which may well be zero on purpose (an adapter before its training), only where it is huge.
+_AT_THE_END, _NEIGHBOURS, _ALONE = 64 << 10, 1 << 20, 16 << 20
+
+
+class _Run(NamedTuple):
+    """Neighbours in a file that are zeros throughout."""
+
+    tensors: Sequence[TensorEntry]
+    last: bool
+
+    @property
+    def length(self) -> int:
+        return sum(tensor.length for tensor in self.tensors)
+
+    @property
+    def suspicious(self) -> bool:
+        least = _AT_THE_END if self.last else _NEIGHBOURS if len(self.tensors) > 1 else _ALONE
+        return self.length >= least
+
+
+def zeros_digest(length: int) -> bytes:
+    """The digest of a segment of this many zeros."""
+    whole, rest = divmod(length, LEAF)
+    leaves = [leaf_digest(_ZEROS)] * whole if whole else []
+    return segment_digest(length, [*leaves, leaf_digest(_ZEROS[:rest])] if rest else leaves)
+
+
+def written_zeros(header: Header, segments: bytes) -> str | None:
+    """What of a whole safetensors file looks never written, in words; None where nothing does.
+
+    `segments` are the digests of the header and of every tensor, in the file's order.
+    """
+    lengths = {tensor.length for tensor in header.tensors if tensor.length >= _SMALLEST}
+    zeros = {length: zeros_digest(length) for length in lengths}
+    digests = split(segments)[1:]
+    if len(digests) != len(header.tensors) or not set(zeros.values()).intersection(digests):
+        return None
+    empty = [zeros.get(tensor.length) == digest for tensor, digest in zip(header.tensors, digests, strict=True)]
+    found = [tensor for run in _runs(header.tensors, empty) if run.suspicious for tensor in run.tensors]
+    if not found:
+        return None
+    end = found[-1].offset + found[-1].length
+    until = "the end" if end == header.needed else f"{end:,}"
+    return (
+        f"{len(found):,} of {count(len(header.tensors), 'tensor')} are entirely zero, as if never written: "
+        f"{count(sum(tensor.length for tensor in found), 'byte')}, from offset {found[0].offset:,} to {until}"
+    )
+
+
+def _runs(tensors: Sequence[TensorEntry], empty: Sequence[bool]) -> Iterator[_Run]:
+    """The runs of zero tensors. Small ones neither break a run nor count in it: what they hold says little."""
+    told = [place for place, tensor in enumerate(tensors) if tensor.length >= _SMALLEST]
+    for zero, places in groupby(told, empty.__getitem__):
+        run = list(places)
+        if zero:
+            yield _Run([tensors[place] for place in run], run[-1] == told[-1])
