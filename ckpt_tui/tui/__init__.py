@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -35,5 +36,9 @@ def run(
         app.run()
     finally:
         source.close()
-    sys.stdout.write("\n".join([*farewell(app.desk.state, title), ""]))
+    said = "\n".join([*farewell(app.desk.state, title), ""])
+    with suppress(OSError):  # the terminal may be gone
+        sys.stdout.flush()
+        sys.stdout.buffer.write(said.encode(sys.stdout.encoding, "backslashreplace"))
+        sys.stdout.flush()
     return app.return_code or 0

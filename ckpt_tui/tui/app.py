@@ -12,7 +12,8 @@ from textual.binding import Binding
 from textual.widgets import Input
 
 from ..facts.clock import SystemClock
-from ..stream.messages import Resync, Watch
+from ..present import units
+from ..stream.messages import Mode, Resync, Watch
 from ..stream.state import Changes, apply
 from .desk import Desk
 from .farewell import exit_code
@@ -22,7 +23,7 @@ from .theme import ANSI, DARK, LIGHT, themes
 from .views.files import FilesView
 from .views.log import LogView
 from .views.ranks import RanksView
-from .widgets.box import Box
+from .widgets.box import Box, Question
 from .widgets.line_view import LineView
 from .widgets.table import TABLE_KEYS, Table
 
@@ -66,7 +67,7 @@ KEYS = (
     Binding("ctrl+p", "command_palette", "commands"),
     Binding("ctrl+z", "suspend_process", "to the shell; fg comes back"),
     Binding("escape", "clear", "clear the filter"),
-    Binding("q", "leave", "quit"),
+    Binding("q", "ask", "quit"),
     # Also from a field or a box, where they would mean something else.
     Binding("ctrl+c,ctrl+q", "leave", "quit, from anywhere", priority=True),
 )
@@ -189,7 +190,10 @@ class CkptApp(App[int]):
 
     def _tabs(self, width: int, _height: int) -> list[Line]:
         active = next(word for _, view, word in TABS if view == self._view)
-        return list(lines.tabs([(key, word) for key, _, word in TABS], active, self.desk.charset, width))
+        hello = self.desk.state.hello
+        alone = hello is not None and hello.mode is Mode.SCAN
+        names = [(key, word, not (alone and view == "ranks")) for key, view, word in TABS]
+        return list(lines.tabs(names, active, self.desk.charset, width))
 
     def _footer(self, width: int, _height: int) -> list[Line]:
         survey = self.desk.state.survey
@@ -294,7 +298,16 @@ class CkptApp(App[int]):
         yield SystemCommand("Next rank", "key ]", partial(self.action_rank, 1))
         yield SystemCommand("Light or dark", "key t", self.action_light)
         yield SystemCommand("Keys", "key ?", self.action_help)
-        yield SystemCommand("Quit", "key q", self.action_leave)
+        yield SystemCommand("Quit", "key q", self.action_ask)
+
+    def action_ask(self) -> None:
+        """Leave; in a session whose other ranks would miss this one, ask first."""
+        others = lines.in_company(self.desk.state)
+        if not others:
+            self.action_leave()
+            return
+        said = f"this rank leaves; {units.count(others, 'other')} will report it missing"
+        self.push_screen(Question("leave?", [("", said)]))
 
     def action_leave(self) -> None:
         """Leave with the session's code."""

@@ -20,11 +20,26 @@ from tests.tui.screen import PATH, driven, run
 def test_leaving_gives_the_sessions_code_or_130(key: str, messages: object, code: int) -> None:
     async def check() -> None:
         async with driven(messages()) as screen:  # type: ignore[operator]
-            await screen.shows("ckpt-tui" if False else "q quit")
+            await screen.shows("q quit")
             await screen.until(lambda: screen.app.desk.state.seq == len(messages()))  # type: ignore[operator]
             await screen.press(key)
             await screen.until(lambda: not screen.app.is_running)
         assert screen.app.return_code == code
+
+    run(check())
+
+
+def test_q_in_a_live_session_asks_since_the_others_would_miss_this_rank() -> None:
+    async def check() -> None:
+        async with driven(streams.session(decided=False)) as screen:
+            await screen.shows("on 4 ranks")
+            await screen.press("q")
+            await screen.shows("leave?", "this rank leaves; 3 others will report it missing")
+            await screen.press("escape")
+            await screen.until(lambda: "leave?" not in screen.text)
+            await screen.press("q", "q")
+            await screen.until(lambda: not screen.app.is_running)
+        assert screen.app.return_code == 130
 
     run(check())
 

@@ -153,6 +153,13 @@ def test_left_by_a_signal_in_the_middle_of_hashing(
     leave(terminal, 128 + number, begun)
 
 
+def test_a_terminal_that_goes_away_takes_all_of_it_along(terminal: Terminal, checkpoint: Path) -> None:
+    terminal.run(command(checkpoint, SLOW))
+    terminal.shows("READING", "to go")
+    terminal.close()
+    wait_until(lambda: not processes(terminal.folder), 5, what="screen and worker to end")
+
+
 def test_watched_to_the_end_it_leaves_with_the_scans_code_and_prints_the_verdict(
     terminal: Terminal, checkpoint: Path
 ) -> None:

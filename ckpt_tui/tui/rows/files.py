@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...facts.files import MissReason, Role
+from ...facts.files import MissReason, Role, State
 from ...facts.status import Cell
 from ...present import units
-from ...present.glyphs import CELLS, state_mark
+from ...present.glyphs import CELLS, Mark, state_mark
 from .names import Fold, fold
 from .spans import Column, Line, TableRow, line
 
@@ -90,9 +90,7 @@ def _bar_width(room: int) -> int:
 
 def file_row(file: FileRow, shape: Look, charset: Charset, now: float, room: int) -> TableRow:
     """One file as a row. Done rows are dim, troubled ones speak up."""
-    mark = CELLS[file.cell]
-    if file.cell in {Cell.BAD, Cell.UNREADABLE} or file.note:
-        mark = state_mark(file.state)
+    mark = _mark(file)
     troubled = mark.tone in {"bad", "warn"}
     tone = "dim" if file.cell in _DONE and not troubled else "plain"
     result = file.result
@@ -112,14 +110,23 @@ def file_row(file: FileRow, shape: Look, charset: Charset, now: float, room: int
     )
 
 
+def _mark(file: FileRow) -> Mark:
+    """The mark of what the audit or its bytes say of a file, else of what is done with it.
+
+    Of another rank's file no more may be known than that it is bad.
+    """
+    return CELLS[file.cell] if file.state is State.GOOD else state_mark(file.state)
+
+
 def _state(file: FileRow, charset: Charset, now: float, room: int) -> Line:
-    result = file.result
-    if file.cell in {Cell.BAD, Cell.UNREADABLE} or file.note:
-        mark = state_mark(file.state)
+    result, mark = file.result, _mark(file)
+    if file.state is not State.GOOD:
         # A note that already begins with the state's word is not to say it twice.
-        note = file.note or ""
-        text = note if note.startswith(mark.word) else f"{mark.word}: {note}" if note else mark.word
+        note = file.note or mark.word
+        text = note if note.startswith(mark.word) else f"{mark.word}: {note}"
         return line((charset.name(text), mark.tone))
+    if mark.tone in {"bad", "warn"}:
+        return line((f"{mark.word} on rank {file.rank}", mark.tone))
     if file.cell is Cell.READING:
         share = units.percent(min(file.done, file.size - 1), file.size)
         size = _bar_width(room)

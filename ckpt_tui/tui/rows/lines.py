@@ -137,20 +137,24 @@ def verdict_line(now: Standing, charset: Charset, room: int) -> Line:
         # It may take what the word and the part that leaves last do not need.
         last = min(now.parts, key=lambda part: part[0])[1]
         chip = clip(chip, room - width(word) - width(last) - 4, charset.ellipsis)
-    space = room - width(chip) - width(word) - 2
+    space = room - width(chip) - width(word) - 3
     body = pieces(now.parts, space)
     safe = [Span(charset.name(text), surface) for text, _ in body]
-    filled = fit([Span("  ", surface), *safe], room - width(chip) - width(word), ellipsis=charset.ellipsis)
-    return (*word, *(Span(text, tone or surface) for text, tone in filled), *chip)
+    filled = fit([Span("  ", surface), *safe], room - width(chip) - width(word) - 1, ellipsis=charset.ellipsis)
+    return (*word, *(Span(text, tone or surface) for text, tone in filled), Span(" ", surface), *chip)
 
 
-def tabs(names: Sequence[tuple[str, str]], active: str, charset: Charset, room: int) -> tuple[Line, Line]:
-    """The tabs, and the rule under them, which is heavier under the active one. `names` are (key, word) pairs."""
+def tabs(names: Sequence[tuple[str, str, bool]], active: str, charset: Charset, room: int) -> tuple[Line, Line]:
+    """The tabs, and the rule under them, which is heavier under the active one.
+
+    `names` are (key, word, whether it applies): a view with nothing to say is dim.
+    """
     words: list[Span] = []
     rule: list[Span] = []
-    for key, word in names:
+    for key, word, applies in names:
         on = word == active
-        words += [Span(f" {key} ", "active" if on else "dim"), Span(f"{word} ", "strong" if on else "dim")]
+        tones = ("active", "strong") if on else ("dim", "plain") if applies else ("faint", "faint")
+        words += [Span(f" {key} ", tones[0]), Span(f"{word} ", tones[1])]
         words.append(Span("  "))
         size = len(key) + len(word) + 3
         rule.append(Span((charset.rule_active if on else charset.rule) * size, "active" if on else "faint"))
@@ -210,6 +214,11 @@ def footer(keys: Sequence[tuple[int, str, str]], charset: Charset, room: int) ->
     return (Span(" "), *clip(pieces(parts, room - 2), room - 2, charset.ellipsis))
 
 
-def is_ranks(state: StreamState) -> bool:
-    """Whether the worker takes part in a session of ranks."""
-    return state.hello is not None and state.hello.mode is Mode.RANKS
+def in_company(state: StreamState) -> int:
+    """How many other ranks would miss this one if it left now; 0 once the verdict stands or nothing will come."""
+    if state.hello is None or state.hello.mode is not Mode.RANKS or state.over:
+        return 0
+    if state.verdict is not None and state.verdict.code is not None:
+        return 0
+    gone = {Phase.ABSENT, Phase.LOST, Phase.FAILED}
+    return max(sum(row.status.phase not in gone for row in state.ranks.values()) - 1, 0)

@@ -42,7 +42,8 @@ class Box(ModalScreen[None]):
         scroll.border_subtitle = self._hint
 
     def _lines(self, width: int, _height: int) -> list[Line]:
-        wide = max(len(what) for what, _ in self._pairs) + 3
+        wide = max(len(what) for what, _ in self._pairs)
+        wide += 3 if wide else 0
         # The box's border and padding, and the margin that keeps it from the screen's edge.
         room = max(min(width, self.app.size.width * 94 // 100 - 6) - wide, 8)
         lines = []
@@ -54,3 +55,15 @@ class Box(ModalScreen[None]):
     def action_scroll(self, by: int) -> None:
         """Further down or up, where the box is higher than the screen."""
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+
+class Question(Box):
+    """A box that leaves the app on a second `q`, and goes away on `esc`."""
+
+    BINDINGS: ClassVar = [
+        Binding("q,enter", "app.leave", "leave"),
+        Binding("escape", "app.pop_screen", "stay"),
+    ]
+
+    def __init__(self, title: str, pairs: Sequence[tuple[str, str]]) -> None:
+        super().__init__(title, pairs, "q leave   esc stay")
