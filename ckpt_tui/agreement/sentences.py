@@ -36,9 +36,11 @@ def summary(
     if len(set(hosts.values())) < 2:
         hosts = {}  # one machine's name tells nobody apart
     if verdict is Verdict.DIFFER:
-        who = _revisions(differences) or _who(groups, errors, hosts)
         where = _where(differences, fingerprints, weights_equal=weights_equal)
-        return f"{who}: {where}" if where else who
+        revisions = _revisions(differences)
+        who = revisions or _who(groups, errors, hosts)
+        joint = " " if where.startswith("in ") and not revisions else ": "
+        return f"{who}{joint}{where}" if where else who
     if verdict is Verdict.DAMAGED:
         words = dict.fromkeys(entry for one in fingerprints for entry in (*one.broken, *one.claims_broken))
         alike = len(groups) == 1 and not missing and len(groups[0].ranks) == len(fingerprints) > 1

@@ -39,7 +39,7 @@ def test_an_agreement_says_so_first_and_what_it_rests_on_last() -> None:
 
 def test_a_difference_shows_groups_file_tensor_and_cause() -> None:
     shown = text(agreement_of([TINY, FLIPPED, TINY]))
-    assert shown.startswith("DIFFER  rank 1 differs from ranks [0,2]: in 1 of 2 weight files:")
+    assert shown.startswith("DIFFER  rank 1 differs from ranks [0,2] in 1 of 2 weight files:")
     for piece in (S2, "layers.1.w", "A [0,2]", "B [1]", "majority", "minority", "2 of 3 copies", "8 bytes", "cause"):
         assert piece in shown
     assert S1 not in shown
