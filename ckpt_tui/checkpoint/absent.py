@@ -35,6 +35,9 @@ def explain_absent(root: Path, plan: Plan, looks: dict[str, Look], records: Reco
         index = indexes.get(name)
         if any(name in component.by_number for component in plan.components):
             words.append("the numbers in the other names speak of it")
+        words += [
+            f"{component.by_record[name]} records it" for component in plan.components if name in component.by_record
+        ]
         if index is not None:
             words.append(f"{escape(index)} maps {count(counts[name], 'tensor')} to it")
         words += _other_case(plan, name)
@@ -65,20 +68,16 @@ def _by_records(path: Path, name: str, records: Records) -> Iterator[str]:
     if expected is not None:
         size = f" of {expected[1].bytes:,}"
         yield f"{count(expected[1].bytes, 'byte')} by {expected[1].origin}"
-    blob = blob_name(path) or (expected[0] if expected else None)
-    place = records.blob(blob) if blob else None
+    place = records.unfinished(name, blob_name(path) or (expected[0] if expected else None))
     if place is None:
         return
+    folder, start = place
     try:
-        parts = sorted(part for part in place.parent.iterdir() if _is_part(part.name, place.name))
-        for part in parts:
-            yield f"an unfinished download holds {part.stat().st_size:,}{size} bytes ({escape(part.name)})"
+        for part in sorted(folder.iterdir()):
+            if part.name.startswith(start) and part.name.endswith(".incomplete"):
+                yield f"an unfinished download holds {part.stat().st_size:,}{size} bytes ({escape(part.name)})"
     except OSError:
         return
-
-
-def _is_part(name: str, blob: str) -> bool:
-    return name.startswith(f"{blob}.") and name.endswith(".incomplete")
 
 
 def _is_dangling(path: Path | None) -> bool:

@@ -5,10 +5,14 @@
 - `hub-tree`: the hub's own listing of a commit, `trees/<commit>.json`; sizes too, so that a short file is known unread.
 - `download-metadata`: what `hf download --local-dir` noted beside the files, good while a file is no newer than it.
 - `git-lfs`: the object that a clone keeps for a file, good while the file is as git last saw it.
+- what is stated in files (`facts.expected`): checksum files and signing manifests beside the checkpoint, and whatever
+  was handed over to be expected.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import re
 from pathlib import Path
@@ -16,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from ..facts.expected import ClaimKind
 from ..facts.files import Claim, Severity, State
 from ..present.safe import escape
 from .find import enclosing_snapshot
@@ -23,10 +28,14 @@ from .gitlfs import tracked_files
 from .opening import read_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..facts.expected import Expected, ExpectedFile
     from .findings import Findings
 
 _ALGORITHMS = ((re.compile(r"[0-9a-f]{64}"), "sha256"), (re.compile(r"[0-9a-f]{40}"), "git-sha1"))
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_OF_THE_HUB = {ClaimKind.HUB_MANIFEST, ClaimKind.HUB_ONLINE}
 _REPO_BLOBS = re.compile(r"(?s).*/(?:models|datasets|spaces)--[^/]+/blobs")
 _HOPS = 16
 _TREE_LIMIT = 64 << 20
@@ -38,6 +47,13 @@ class Size(NamedTuple):
 
     bytes: int
     origin: str
+
+
+class Recorded(NamedTuple):
+    """All that is on record of one file that is there. The claims are not checked yet."""
+
+    claims: tuple[Claim, ...] = ()
+    sizes: tuple[Size, ...] = ()
 
 
 class _Entry(msgspec.Struct):
@@ -63,7 +79,7 @@ class _Tree(msgspec.Struct):
 class Records:
     """What is stated of the files below one folder. Names are relative to its root."""
 
-    def __init__(self, root: Path, findings: Findings) -> None:
+    def __init__(self, root: Path, findings: Findings, statements: Sequence[Expected] = ()) -> None:
         self._root = root
         self._findings = findings
         self._trees: dict[Path, dict[str, _Entry]] = {}
@@ -74,47 +90,96 @@ class Records:
         self._local = self._root / ".cache" / "huggingface"
         self._downloaded = self._repo is None and (self._local / "download").is_dir()
         self._tracked = {} if self._repo or self._downloaded else tracked_files(root)
+        self._stated: dict[str, list[tuple[ExpectedFile, Expected]]] = {}
+        for one in statements:
+            for file in self.named_in(one):
+                self._stated.setdefault(file[0], []).append((file[1], one))
+        #: The hub's repo and the commits that the files are known to come from.
+        self.repo_id = enclosing.repo_id if enclosing else None
+        self.commits = {self._commit} if _COMMIT.fullmatch(self._commit) else set[str]()
 
-    def of(self, name: str) -> tuple[tuple[Claim, ...], Size | None]:
-        """The claims on a file that is there, not checked yet, and its recorded size."""
+    def of(self, name: str) -> Recorded:
+        """All that is on record of a file that is there."""
         claims: list[Claim] = []
+        sizes: list[Size] = []
         etag = blob_name(self._root / name, self._repo)
         if etag is not None:
-            claims += _claim("hub-blob", etag, "the name of its blob in the hub cache")
+            claims += _claim(ClaimKind.HUB_BLOB, etag, "the name of its blob in the hub cache")
         if self._repo is not None:
-            return self._with_tree(claims, self._repo, self._commit, self._prefix + name)
-        noted = self._metadata(name) if self._downloaded else None
-        if noted is None:
-            return self._with_git(claims, name)
-        commit, etag = noted
-        claims += _claim("download-metadata", etag, f".cache/huggingface/download/{escape(name)}.metadata")
-        return self._with_tree(claims, self._local, commit, name)
+            self._add_tree(claims, sizes, self._repo, self._commit, self._prefix + name)
+        elif self._downloaded:
+            self._add_download(claims, sizes, name)
+        else:
+            self._add_git(claims, sizes, name)
+        for file, source in self._stated.get(escape(name), ()):
+            claims += _claims(file, source)
+            if file.size is not None:
+                sizes.append(Size(file.size, source.origin))
+        return Recorded(tuple(claims), tuple(sizes))
+
+    def named_in(self, source: Expected) -> Iterator[tuple[str, ExpectedFile]]:
+        """The files of a statement by their names below the root; the hub's are named from the top of its repo."""
+        prefix = escape(self._prefix) if source.kind in _OF_THE_HUB else ""
+        return ((file.name.removeprefix(prefix), file) for file in source.files if file.name.startswith(prefix))
+
+    def listed(self) -> Iterator[tuple[str, str]]:
+        """Every file of the hub's own listing of a snapshot, and the listing's origin."""
+        for name in self._tree(self._repo, self._commit) if self._repo else ():
+            if name.startswith(self._prefix):
+                yield name.removeprefix(self._prefix), _tree_name(self._commit)
 
     def expected(self, name: str) -> tuple[str, Size] | None:
-        """Blob name and size of a file that is not there, by the hub's listing of a snapshot."""
-        entry = self._tree(self._repo, self._commit).get(self._prefix + name) if self._repo else None
-        return (entry.etag, Size(entry.length, _tree_name(self._commit))) if entry else None
+        """Blob name and size of a file that is not there, by the hub's listing of the snapshot or the download."""
+        folder, commit = (self._repo, self._commit) if self._repo else (self._local, self._only_commit())
+        entry = self._tree(folder, commit).get(self._prefix + name)
+        return (entry.etag, Size(entry.length, _tree_name(commit))) if entry else None
+
+    def unfinished(self, name: str, etag: str | None) -> tuple[Path, str] | None:
+        """Where a download of this file, of this blob, would lie before it is done: a folder, and how names begin."""
+        if self._repo:
+            return (self._repo / "blobs", f"{etag}.") if etag else None
+        if not self._downloaded:
+            return None
+        folder, _, last = name.rpartition("/")
+        digest = hashlib.sha1(f"{last}.metadata".encode("utf-8", "surrogateescape"), usedforsecurity=False).digest()
+        return self._local / "download" / folder, f"{base64.urlsafe_b64encode(digest).decode()}."
 
     def blob(self, etag: str) -> Path | None:
         """Where the hub cache keeps a blob of this name, whether or not it is there."""
         return self._repo / "blobs" / etag if self._repo else None
 
-    def _with_tree(
-        self, claims: list[Claim], folder: Path, commit: str, path: str
-    ) -> tuple[tuple[Claim, ...], Size | None]:
-        entry = self._tree(folder, commit).get(path)
-        if entry is None:
-            return tuple(claims), None
-        origin = _tree_name(commit)
-        return (*claims, *_claim("hub-tree", entry.etag, origin)), Size(entry.length, origin)
+    def _only_commit(self) -> str:
+        """The commit whose listing a download left beside its files, where there is but one."""
+        if not self._downloaded:
+            return ""
+        try:
+            listings = [path.stem for path in (self._local / "trees").iterdir() if path.suffix == ".json"]
+        except OSError:
+            return ""
+        return listings[0] if len(listings) == 1 else ""
 
-    def _with_git(self, claims: list[Claim], name: str) -> tuple[tuple[Claim, ...], Size | None]:
+    def _add_download(self, claims: list[Claim], sizes: list[Size], name: str) -> None:
+        noted = self._metadata(name)
+        if noted is None:
+            return
+        commit, etag = noted
+        if _COMMIT.fullmatch(commit):
+            self.commits.add(commit)
+        claims += _claim(ClaimKind.DOWNLOAD, etag, f".cache/huggingface/download/{escape(name)}.metadata")
+        self._add_tree(claims, sizes, self._local, commit, name)
+
+    def _add_tree(self, claims: list[Claim], sizes: list[Size], folder: Path, commit: str, path: str) -> None:
+        entry = self._tree(folder, commit).get(path)
+        if entry is not None:
+            origin = _tree_name(commit)
+            claims += _claim(ClaimKind.HUB_TREE, entry.etag, origin)
+            sizes.append(Size(entry.length, origin))
+
+    def _add_git(self, claims: list[Claim], sizes: list[Size], name: str) -> None:
         tracked = self._tracked.get(name)
-        if tracked is None:
-            return tuple(claims), None
-        if not self._is_older(name, tracked.seconds, "git saw it"):
-            return tuple(claims), None
-        return (*claims, *_claim("git-lfs", tracked.oid, "git-lfs")), Size(tracked.size, "git-lfs")
+        if tracked is not None and self._is_older(name, tracked.seconds, "git saw it"):
+            claims += _claim(ClaimKind.GIT_LFS, tracked.oid, "git-lfs")
+            sizes.append(Size(tracked.size, "git-lfs"))
 
     def _tree(self, folder: Path, commit: str) -> dict[str, _Entry]:
         if not _COMMIT.fullmatch(commit):
@@ -161,12 +226,26 @@ class Records:
         return False
 
 
-def check_size(size: int, recorded: Size) -> tuple[State, str] | None:
-    """The state of a file that has not the size that is on record."""
-    if size == recorded.bytes:
-        return None
-    state = State.TRUNCATED if size < recorded.bytes else State.OVERLONG
-    return state, f"{size:,} bytes, and {recorded.origin} records {recorded.bytes:,}"
+def check_size(size: int, recorded: Iterable[Size]) -> tuple[State, str] | None:
+    """The state of a file that has not a size that is on record."""
+    for one in recorded:
+        if size != one.bytes:
+            state = State.TRUNCATED if size < one.bytes else State.OVERLONG
+            return state, f"{size:,} bytes, and {one.origin} records {one.bytes:,}"
+    return None
+
+
+def contradictions(recorded: Recorded) -> Iterator[str]:
+    """Where one record of a file cannot be true if another is, in words."""
+    stated: dict[str, dict[str, str]] = {}
+    for claim in recorded.claims:
+        stated.setdefault(claim.algorithm, {}).setdefault(claim.expected, claim.origin)
+    for size in recorded.sizes:
+        stated.setdefault("size", {}).setdefault(f"{size.bytes:,}", size.origin)
+    for what, values in stated.items():
+        if len(values) > 1:
+            said = " and ".join(f"{value[:12]} by {origin}" for value, origin in values.items())
+            yield f"the records of its {what} contradict each other: {said}"
 
 
 def blob_name(path: Path, repo: Path | None = None) -> str | None:
@@ -190,8 +269,17 @@ def _tree_name(commit: str) -> str:
     return f"the hub's listing (trees/{commit[:12]}….json)"
 
 
-def _claim(kind: str, expected: str, origin: str) -> list[Claim]:
+def _claim(kind: ClaimKind, expected: str, origin: str) -> list[Claim]:
     for pattern, algorithm in _ALGORITHMS:
         if pattern.fullmatch(expected):
-            return [Claim(kind=kind, algorithm=algorithm, expected=expected, holds=None, origin=origin)]
+            return [Claim(kind=kind.value, algorithm=algorithm, expected=expected, holds=None, origin=origin)]
     return []
+
+
+def _claims(file: ExpectedFile, source: Expected) -> list[Claim]:
+    return [
+        claim
+        for digest in (file.sha256, file.git_sha1)
+        if digest is not None
+        for claim in _claim(source.kind, digest, source.origin)
+    ]

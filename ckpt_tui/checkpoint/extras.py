@@ -14,6 +14,7 @@ from .listing import Folder, TooMany, walk
 from .names import Kind, kind_of
 from .opening import look
 from .plan import Component
+from .recorded import is_record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +63,7 @@ def _weights_in(folder: Folder, known: set[str]) -> list[str]:
 def _note_leftovers(root: Path, folder: Folder, plan: Plan) -> None:
     for name in folder.files:
         kind, path = kind_of(name), escape(folder.path(name))
-        if kind is Kind.LEFTOVER:
+        if kind is Kind.LEFTOVER and not is_record(name):
             plan.findings.add("ignored", Severity.NOTE, f"{path}: not weights, by its name", file=path)
         elif kind is Kind.OTHER and look(root / folder.path(name)).state is State.BROKEN_LINK:
             message = f"{path}: a link to nothing; not needed to load the weights"

@@ -61,6 +61,11 @@ class Enclosing(NamedTuple):
     #: The path relative to the snapshot, empty for the snapshot itself.
     within: str
 
+    @property
+    def repo_id(self) -> str:
+        """The repo's id on the hub."""
+        return _repo_id(self.repo)
+
 
 def enclosing_snapshot(path: Path) -> Enclosing | None:
     """The snapshot that a path is or lies in, by its own name or by where its links lead."""

@@ -12,32 +12,48 @@ from ..present.safe import escape
 from .absent import explain_absent
 from .audit import check_map, note_map, note_shared, note_total
 from .beside import drop_copies, note_extras, note_pointers
-from .claims import Records, Size, check_size
+from .claims import Recorded, Records, check_size, contradictions
+from .expect import refuse_another
 from .extras import add_extras, not_compared
 from .find import find
 from .inspect import Inspected, inspect, unopened
 from .links import judge_links
+from .listing import list_folder
 from .model import Checkpoint, CheckpointFile
 from .names import Kind, kind_of
 from .opening import Look, look
 from .plan import plan_file, plan_folder
+from .presence import add_missing, note_presence
+from .recorded import statements_beside
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
+    from ..facts.expected import Expected
     from .find import Place
     from .findings import Findings
+    from .listing import Folder
     from .plan import Plan
 
 #: A hostile header can hold a problem for each of a million tensors; more than these are only counted.
 _MOST_PROBLEMS = 100
 
 
-def locate(target: str, *, include: tuple[str, ...] = (), hub_cache: str | None = None) -> Checkpoint:
+def locate(
+    target: str,
+    *,
+    include: tuple[str, ...] = (),
+    hub_cache: str | None = None,
+    expected: Expected | None = None,
+    fail_on: Collection[str] = (),
+) -> Checkpoint:
     """Find a checkpoint, stat its files, parse their headers and audit the structure; no tensor byte is read.
 
-    `target` is a folder, a weight file, a place in the hub cache, or `org/name[@revision]` in it. UsageError where
-    nothing can be checked, CkptError where it cannot be read at all; all else is a file's state or a finding.
+    `target` is a folder, a weight file, a place in the hub cache, or `org/name[@revision]` in it. `expected` is what
+    its files should be by somebody's word, beside what lies with them; `fail_on` says what counts as an error
+    (`presence.MISSING`, `presence.EXTRA`). UsageError where nothing can be checked or another repo's files are
+    expected, CkptError where it cannot be read at all; all else is a file's state or a finding.
     """
     place = find(target, hub_cache)
     one_file = place.kind is CheckpointKind.FILE
@@ -45,8 +61,17 @@ def locate(target: str, *, include: tuple[str, ...] = (), hub_cache: str | None 
     plan = plan_file(place.path) if one_file else plan_folder(root)
     if not one_file:
         add_extras(root, plan, include)
-    files = _inspect_all(place, root, plan)
+    beside = statements_beside(root, _listed(root, plan), plan.findings)
+    statements = [*beside, *([expected] if expected else ())]
+    records = Records(root, plan.findings, statements)
+    if expected is not None and not one_file:
+        add_missing(root, plan, expected, records)
+    files = _inspect_all(place, root, plan, records)
+    if expected is not None:
+        refuse_another(expected, place, records)
     _audit(root, plan, files)
+    if not one_file:
+        note_presence(root, plan, files, statements, records, given=expected, fail_on=fail_on)
     return Checkpoint(
         ref=CheckpointRef(
             path=escape(str(place.path)), kind=place.kind, repo_id=place.repo_id, revision=place.revision
@@ -58,9 +83,18 @@ def locate(target: str, *, include: tuple[str, ...] = (), hub_cache: str | None 
     )
 
 
-def _inspect_all(place: Place, root: Path, plan: Plan) -> dict[str, CheckpointFile]:
+def _listed(root: Path, plan: Plan) -> list[Folder]:
+    """The checkpoint's folders; for a file that was named, the one in which it lies."""
+    if plan.folders:
+        return list(plan.folders.values())
+    try:
+        return [list_folder(root)]
+    except OSError:  # a folder that may be entered and not listed
+        return []
+
+
+def _inspect_all(place: Place, root: Path, plan: Plan, records: Records) -> dict[str, CheckpointFile]:
     """Every file of the plan by its name, its claims attached and its state noted."""
-    records = Records(root, plan.findings)
     roles = dict.fromkeys(plan.sidecars, Role.SIDECAR) | dict.fromkeys(plan.weights, Role.WEIGHTS)
     looks = {name: look(root / name) for name in roles}
     for name, (state, error) in plan.unusable.items():
@@ -70,27 +104,30 @@ def _inspect_all(place: Place, root: Path, plan: Plan) -> dict[str, CheckpointFi
     explain_absent(root, plan, looks, records)
     files: dict[str, CheckpointFile] = {}
     for name, found in looks.items():
-        claims, size = records.of(name) if found.state is State.GOOD else ((), None)
-        files[name] = _take(inspect(root, name, roles[name], found, claims), plan.findings, size)
+        recorded = records.of(name) if found.state is State.GOOD else Recorded()
+        inspected = inspect(root, name, roles[name], found, recorded.claims)
+        files[name] = _take(inspected, plan.findings, recorded)
     for value, reason in plan.refused.items():
         refused = unopened(root, value, Role.WEIGHTS, Look(State.OUTSIDE, error=reason))
-        files[value] = _take(Inspected(refused), plan.findings)
+        files[value] = _take(Inspected(refused), plan.findings, Recorded())
     for name in plan.unsettled:
         unsettled = inspect(root, name, Role.WEIGHTS, look(root / name))
         if unsettled.file.state is State.GOOD:
             plan.extras.append(name)
         else:
-            files[name] = _take(unsettled, plan.findings)
+            files[name] = _take(unsettled, plan.findings, Recorded())
     return files
 
 
-def _take(found: Inspected, findings: Findings, recorded: Size | None = None) -> CheckpointFile:
+def _take(found: Inspected, findings: Findings, recorded: Recorded) -> CheckpointFile:
     """The file of an inspection, after everything that is to be said of it was noted."""
     file = found.file
     whole = file.state in {State.GOOD, State.SUSPECT}
-    misfit = check_size(file.size, recorded) if recorded and whole else None
+    misfit = check_size(file.size, recorded.sizes) if whole else None
     if misfit:
         file = replace(file, state=misfit[0], error=misfit[1])
+    for words in contradictions(recorded):
+        findings.add("claims-contradict", Severity.WARNING, f"{file.name}: {words}", file=file.name)
     for problem in found.problems[:_MOST_PROBLEMS]:
         message = f"{file.name}: {problem.message}"
         findings.add(file.state.value, Severity.ERROR, message, file=file.name, tensor=problem.tensor)

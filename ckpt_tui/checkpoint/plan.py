@@ -33,6 +33,8 @@ class Component:
     total_size: Any = None
     #: Files that only their siblings' numbers speak of (`-of-00003`).
     by_number: list[str] = field(default_factory=list)
+    #: Files that only something on record speaks of, and what that is.
+    by_record: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -45,7 +45,14 @@ class Scanner:
         """What metadata alone says: headers, config and index. Raises `UsageError` where there is no checkpoint."""
         if self._survey is None:
             self._control.check()
-            checkpoint = locate(self._target, include=self._settings.include, hub_cache=self._settings.hub_cache)
+            settings = self._settings
+            checkpoint = locate(
+                self._target,
+                include=settings.include,
+                hub_cache=settings.hub_cache,
+                expected=settings.expected,
+                fail_on=settings.fail_on,
+            )
             self._survey = survey_.take(checkpoint, lambda _count: self._control.check())
             self.progress.files = tuple(FileProgress(file.name, file.role, file.size) for file in checkpoint.files)
         return self._survey

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import Fact
+from .expected import Expected
 
 
 class ScanSettings(Fact, frozen=True, kw_only=True):
@@ -25,6 +26,10 @@ class ScanSettings(Fact, frozen=True, kw_only=True):
     max_rate: float = 0.0
     #: The local hub cache; None: as huggingface_hub resolves it.
     hub_cache: str | None = None
+    #: What the files should be by somebody's word, beside what lies with them.
+    expected: Expected | None = None
+    #: What of that is an error: `missing`, `extra`.
+    fail_on: tuple[str, ...] = ()
 
 
 class RankSettings(Fact, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from ckpt_tui.facts.files import Source, State
 from ckpt_tui.facts.scan import ScanResult
 from ckpt_tui.facts.settings import ScanSettings
 from ckpt_tui.library import compare
+from ckpt_tui.report.text import agreement_text
 from tests.cases import make_cases
 
 if TYPE_CHECKING:
@@ -125,7 +127,7 @@ def test_o29_eight_processes_with_one_empty_cache_say_the_same(
         (("x", "y"), Verdict.AGREE, []),
         (("x", "h"), Verdict.AGREE, []),
         (("x", "z"), Verdict.DIFFER, [make_cases.S2, "model.layers.1.w"]),
-        (("x", "r"), Verdict.DIFFER, ["model-00001-of-00003.safetensors"]),
+        (("x", "r"), Verdict.DIFFER, ["model-00001-of-00003.safetensors", "5 tensors equal"]),
         (("x", "k"), Verdict.DIFFER, ["config.json"]),
     ],
 )
@@ -135,11 +137,12 @@ def test_o31_copies_agree_whatever_they_are_called_and_differ_where_they_do(
     folder = case("O31")
     first, second = pair
     places = {"x": "x/tiny", "y": "y/renamed-copy", "z": "z/tiny", "h": "h/tiny", "r": "r/tiny", "k": "k/tiny"}
-    found = compare([folder / places[first], folder / places[second]], settings)
+    found = compare(folder / places[first], folder / places[second], settings=settings)
     assert found.verdict is verdict
-    text = msgspec.json.encode(found.differences).decode()
+    text = agreement_text(found, found.created) + msgspec.json.encode(found.differences).decode()
     assert [word for word in words if word not in text] == []
     assert found.weights_equal is (second != "z")
+    assert re.search(r"tensors? differ", text) is None or second == "z"
     if second == "z":
         assert [[one.name for one in difference.segments] for difference in found.differences] == [["model.layers.1.w"]]
 

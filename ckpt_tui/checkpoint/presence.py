@@ -1,0 +1,110 @@
+"""What is expected and not there, and what is there and not expected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..facts.expected import ClaimKind
+from ..facts.files import Severity, State
+from ..present.safe import unescape
+from ..present.units import count
+from .findings import some
+from .names import Kind, kind_of
+from .opening import look
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from ..facts.expected import Expected
+    from .claims import Records
+    from .model import CheckpointFile
+    from .plan import Plan
+
+#: What `fail_on` may hold.
+MISSING, EXTRA = "missing", "extra"
+_ABSENT = {State.MISSING, State.BROKEN_LINK}
+
+
+def add_missing(root: Path, plan: Plan, expected: Expected, records: Records) -> None:
+    """Where only a listing says which shards there are, what is expected there and absent is a shard that is missing.
+
+    An index says itself which shards there are. The hub states all that a repo holds, variants and formats that nobody
+    asked for included; there only `fail_on` makes an error of what is absent.
+    """
+    if expected.repo_id is not None and expected.kind is not ClaimKind.SAVED_SCAN:
+        return
+    for component in plan.components:
+        if component.index is not None or not component.files:
+            continue
+        folder = component.files[0].rpartition("/")[0]
+        kind = kind_of(component.files[0].rpartition("/")[2])
+        for escaped, _ in records.named_in(expected):
+            name = unescape(escaped)
+            ours = name.rpartition("/")[0] == folder and kind_of(name.rpartition("/")[2]) is kind
+            if ours and name not in component.files and look(root / name).state in _ABSENT:
+                component.by_record[name] = expected.origin
+        component.files = sorted([*component.files, *component.by_record])
+
+
+def note_presence(
+    root: Path,
+    plan: Plan,
+    files: dict[str, CheckpointFile],
+    statements: Sequence[Expected],
+    records: Records,
+    *,
+    given: Expected | None,
+    fail_on: Collection[str],
+) -> None:
+    """Compare what is on record with what is there. `given` is the one statement that was handed over."""
+    listings: dict[str, set[str]] = {}
+    for one in statements:
+        listings.setdefault(one.origin, set()).update(unescape(name) for name, _ in records.named_in(one))
+    if MISSING in fail_on or EXTRA in fail_on:
+        for name, origin in records.listed():
+            listings.setdefault(origin, set()).add(name)
+    for origin, names in listings.items():
+        own = given is not None and origin == given.origin
+        severity = Severity.ERROR if MISSING in fail_on else Severity.WARNING if own else Severity.NOTE
+        _note_absent(root, plan, files, origin, names, severity=severity)
+    recorded = set[str]().union(*listings.values())
+    if given is not None or (EXTRA in fail_on and recorded):
+        _note_unexpected(plan, files, recorded, fail_on)
+    if EXTRA in fail_on and (extras := [name for name in plan.extras if name not in recorded]):
+        message = f"{count(len(extras), 'weight file')} that nothing names: {some(extras)}"
+        plan.findings.add("unexpected", Severity.ERROR, message)
+
+
+def _note_absent(
+    root: Path, plan: Plan, files: dict[str, CheckpointFile], origin: str, names: set[str], *, severity: Severity
+) -> None:
+    """What one source names beside the checkpoint's own files: not there, or there and not looked into."""
+    others = sorted(name for name in names if name not in files)
+    absent = [name for name in others if look(root / name).state in _ABSENT]
+    if absent:
+        message = f"{count(len(absent), 'file')} that {origin} records {_are(absent)} not here: {some(absent)}"
+        plan.findings.add("expected-missing", severity, message)
+    unread = [name for name in others if name not in set(absent)]
+    if unread and severity is not Severity.NOTE:
+        message = (
+            f"{count(len(unread), 'file')} that {origin} records {_are(unread)} no part of the checkpoint and not "
+        )
+        plan.findings.add("expected-unread", Severity.NOTE, f"{message}checked: {some(unread)}")
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _note_unexpected(
+    plan: Plan, files: dict[str, CheckpointFile], recorded: set[str], fail_on: Collection[str]
+) -> None:
+    """Files of the checkpoint of which nothing is on record: their bytes are read, and prove nothing."""
+    there = [name for name, file in files.items() if file.state not in _ABSENT and name not in recorded]
+    if not there:
+        return
+    weights = any(kind_of(name.rpartition("/")[2]) in {Kind.WEIGHTS, Kind.OPAQUE} for name in there)
+    severity = Severity.ERROR if EXTRA in fail_on else Severity.WARNING if weights else Severity.NOTE
+    message = f"nothing is recorded of {count(len(there), 'file')}: {some(sorted(there))}"
+    plan.findings.add("unexpected", severity, message)

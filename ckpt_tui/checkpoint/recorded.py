@@ -1,0 +1,129 @@
+"""Finds what is stated of a checkpoint in files beside it: checksum files and signing manifests."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from ..facts.expected import ClaimKind, Expected, ExpectedFile
+from ..facts.files import Severity
+from ..present.safe import error_text, escape
+from ..present.units import count
+from .names import Kind, kind_of
+from .opening import read_file
+from .signing import BadManifest, NotSigned, parse_signed
+from .sums import Sums, inside, parse_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from .findings import Findings
+    from .listing import Folder
+
+#: Far beyond what either holds for a million files.
+_LIMIT = 64 << 20
+_SUFFIX = r"\.sha256(?:sums?)?(?:\.txt)?"
+_OF_ONE = re.compile(rf"(?is)(.+?){_SUFFIX}")
+_OF_ALL = re.compile(r"(?is)sha256(?:sums?)?(?:\.txt)?")
+#: Names that only suggest it; what turns out to be something else is passed over.
+_PERHAPS = re.compile(r"(?is).*(?:sums|checksum)[^.]*(?:\.(?:txt|sums?|lst))?")
+_SIGNED = re.compile(r"(?is)(.+\.sig|.+\.sigstore(?:\.json)?)")
+#: The name that model-signing gives its file unless told otherwise.
+_SIGNATURE = "model.sig"
+#: Said wherever digests from a signing manifest are shown.
+UNCHECKED = "its signature is not checked"
+
+
+def is_record(name: str) -> bool:
+    """Whether a file of this name states digests of others."""
+    if _OF_ONE.fullmatch(name) or _OF_ALL.fullmatch(name) or _SIGNED.fullmatch(name):
+        return True
+    return bool(_PERHAPS.fullmatch(name)) and kind_of(name) is Kind.OTHER
+
+
+def statements_beside(root: Path, folders: Iterable[Folder], findings: Findings) -> list[Expected]:
+    """What the checksum files and signing manifests in these folders state; what cannot be used is a note."""
+    found: list[Expected] = []
+    for folder in folders:
+        for name in folder.files:
+            if name.startswith(".") or not is_record(name):
+                continue
+            path = folder.path(name)
+            try:
+                raw = read_file(root / path, _LIMIT)
+            except OSError as error:
+                _note(findings, path, f"cannot be read, so nothing is checked against it: {error_text(error)}")
+                continue
+            stated = _signed(raw, path, findings) if _SIGNED.fullmatch(name) else _summed(raw, path, findings)
+            if stated is not None:
+                found.append(stated)
+    return found
+
+
+def _note(findings: Findings, path: str, words: str) -> None:
+    findings.add("record-unusable", Severity.NOTE, f"{escape(path)}: {words}", file=escape(path))
+
+
+def _summed(raw: bytes, path: str, findings: Findings) -> Expected | None:
+    name = path.rpartition("/")[2]
+    sums = parse_sums(raw, stem_of(name))
+    if not sums.sums and not sums.other and not (_OF_ONE.fullmatch(name) or _OF_ALL.fullmatch(name)):
+        return None
+    words = unused(sums)
+    if words:
+        _note(findings, path, words)
+    return checksums(sums, path.rpartition("/")[0], escape(path)) if sums.sums else None
+
+
+def stem_of(name: str) -> bytes | None:
+    """The file that a checksum file of this name is of: `model.safetensors` for `model.safetensors.sha256`."""
+    match = _OF_ONE.fullmatch(name)
+    return os.fsencode(match[1]) if match else None
+
+
+def checksums(sums: Sums, folder: str, origin: str) -> Expected:
+    """What a checksum file in a folder of the checkpoint states; names become relative to the checkpoint's root."""
+    prefix = f"{folder}/" if folder else ""
+    files = [ExpectedFile(name=escape(prefix + os.fsdecode(one.name)), sha256=one.sha256) for one in sums.sums]
+    return Expected(kind=ClaimKind.CHECKSUMS, origin=origin, files=tuple(files))
+
+
+def unused(sums: Sums) -> str | None:
+    """What of a checksum file is not used, in words."""
+    words = []
+    if sums.broken:
+        which = f"line {sums.first_broken}" if sums.broken == 1 else f"the first is line {sums.first_broken}"
+        words.append(f"{count(sums.broken, 'line is no checksum', 'lines are no checksums')} ({which})")
+    if sums.outside:
+        words.append(f"{count(sums.outside, 'name leads', 'names lead')} out of its folder")
+    if sums.other:
+        words.append(f"{count(sums.other, 'line is', 'lines are')} of another algorithm than sha256")
+    return "not used: " + ", ".join(words) if words else None
+
+
+def _signed(raw: bytes, path: str, findings: Findings) -> Expected | None:
+    try:
+        names = parse_signed(raw)
+    except NotSigned:
+        if path.rpartition("/")[2] == _SIGNATURE:
+            _note(findings, path, "no sigstore bundle, so nothing is checked against it")
+        return None
+    except BadManifest as error:
+        _note(findings, path, f"nothing is checked against it: {error}")
+        return None
+    message = f"{escape(path)}: its digests are checked, {UNCHECKED}: `model_signing verify` does that"
+    findings.add("signature-unchecked", Severity.NOTE, message, file=escape(path))
+    return signing_manifest(names, path.rpartition("/")[0], escape(path))
+
+
+def signing_manifest(names: dict[str, str], folder: str, origin: str) -> Expected:
+    """What a signing manifest in a folder of the checkpoint states."""
+    prefix = f"{folder}/" if folder else ""
+    files = []
+    for name, digest in names.items():
+        path = inside(name.encode("utf-8", "surrogatepass"))
+        if path is not None:
+            files.append(ExpectedFile(name=escape(prefix + os.fsdecode(path)), sha256=digest))
+    return Expected(kind=ClaimKind.SIGNING, origin=f"{origin} ({UNCHECKED})", files=tuple(files))
