@@ -6,6 +6,7 @@ import fcntl
 import os
 import signal
 import sys
+import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ import click
 
 from ..facts.outcome import CkptError, Exit, agreement_code
 from ..facts.settings import RankSettings
+from ..facts.status import Phase
+from ..present import units
+from ..present.ranksets import named
 from ..present.safe import error_text
 from ..worker.lifetime import claim_stdout, write_all
 from .options import Age, format_option, scan_options, scan_settings
@@ -23,7 +27,9 @@ if TYPE_CHECKING:
     from ..ranks import Session
 
 #: A launcher's SIGTERM comes within a moment of another rank's death: seconds in which that may still be noticed.
-_GRACE = 1.5
+_GRACE = 0.8
+#: Seconds between two lines of progress.
+_PROGRESS = 5.0
 
 
 @click.command()
@@ -77,6 +83,8 @@ def command(
     session = Session(path, place, settings, note=lambda line: _say(f"rank {place.rank}: {line}"))
     stdout = claim_stdout()
     _leave_on_signals(session)
+    if place.rank == 0 and format_ == "human":
+        threading.Thread(target=_tell_progress, args=(session,), name="progress", daemon=True).start()
     # Gloo may abort a process that takes the usual way out after a peer was lost: the code is ours to say.
     os._exit(_take_part(session, place.rank, stdout, format_, result))
 
@@ -120,9 +128,27 @@ def _print(stdout: int, data: bytes) -> None:
         fcntl.lockf(stdout, fcntl.LOCK_EX)
     try:
         write_all(stdout, data)
+    except OSError as error:  # the others wait for this rank all the same, and the verdict stands
+        _say(f"ckpt-tui: stdout: {error_text(error)}")
     finally:
         with suppress(OSError):
             fcntl.lockf(stdout, fcntl.LOCK_UN)
+
+
+def _tell_progress(session: Session) -> None:
+    """A line every few seconds while any rank reads: how far all are, and who is last."""
+    while True:
+        time.sleep(_PROGRESS)
+        reading = [status for status in session.statuses().values() if status.phase is Phase.CONTENT]
+        if reading:
+            done = sum(status.bytes_done for status in reading)
+            total = sum(status.bytes_total for status in reading)
+            last = min(reading, key=lambda status: status.bytes_done / max(status.bytes_total, 1))
+            _say(
+                f"{named(status.rank for status in reading)}: {units.percent(done, total)} of {units.size(total)}, "
+                f"{units.rate(sum(status.rate for status in reading))}; last: rank {last.rank} ({last.host}) with "
+                f"{units.percent(last.bytes_done, last.bytes_total)}"
+            )
 
 
 def _leave_on_signals(session: Session) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from ..facts.outcome import UsageError
@@ -21,6 +22,14 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         host = escape(self.host)
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is written as a loopback address; what a name may lead to is not asked."""
+    try:
+        return ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 def parse_address(text: str, *, given_by: str) -> Address:

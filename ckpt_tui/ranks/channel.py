@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..facts.outcome import CkptError
+from .address import is_loopback
 from .gather import GatherBroken, StoreGather
 from .gloo import GlooGather
 from .messages import BadMessage, Break, decode, encode
-from .store import NobodyThere, StoreLost, connect
+from .store import NobodyThere, StoreLost, connect, local_address_towards
 from .telemetry import COMMITTED, OPEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ..facts.clock import Clock
     from .environment import Place
@@ -73,33 +74,48 @@ class Channel:
         members = self._joined.meeting.members.values()
         if self._size > MAX_GLOO_RANKS:
             return f"{self._size} ranks: they compare through the store"
-        if len({hello.space or hello.host for hello in members}) > 1:
-            for hello in members:
-                if hello.address.startswith("127.") or hello.address == "::1":
-                    return (
-                        f"rank {hello.rank} ({hello.host}) reaches the store through {hello.address}, where Gloo on "
-                        "other hosts cannot reach it: the ranks compare through the store instead; "
-                        "GLOO_SOCKET_IFNAME names the interface to use"
-                    )
+        if len({hello.space or hello.host for hello in members}) > 1 and all(
+            is_loopback(hello.address) for hello in members
+        ):
+            return (
+                "the ranks are on several hosts and reach the store through loopback: they compare through the store; "
+                "GLOO_SOCKET_IFNAME would name an interface for Gloo"
+            )
         return None
 
     def _gloo(self, place: Place) -> GlooGather:
         joined = self._joined
         seconds = _FORM + self._size * _FORM_PER_RANK
         own = connect(joined.torch, joined.address, seconds=seconds, patience=seconds, watch=self._watch)
+
+        def forming() -> None:
+            self._watch()
+            if self._store.add(f"{self.base}/gloo-failed", 0):
+                raise GatherBroken("Gloo did not form on another rank")
+
         return GlooGather.form(
             joined.torch,
             own,
-            address=joined.me.address,
+            address=self._gloo_address(),
             interfaces=place.interfaces,
             rank=place.rank,
             size=self._size,
             nonce=joined.meeting.nonce,
             seconds=seconds,
+            forming=forming,
             watch=self._watch,
         )
 
-    def through_store(self, name: str, ranks: range | list[int], *, seconds: float) -> StoreGather:
+    def _gloo_address(self) -> str:
+        """Where Gloo is to listen here: on the way to the store, or where that is loopback, to a rank elsewhere."""
+        own = self._joined.me.address
+        if is_loopback(own):
+            for hello in self._joined.meeting.members.values():
+                if hello.address and not is_loopback(hello.address):
+                    return local_address_towards(hello.address) or own
+        return own
+
+    def through_store(self, name: str, ranks: Iterable[int], *, seconds: float) -> StoreGather:
         """An exchange through the store; `name` keeps its keys apart from any other exchange's."""
         telemetry = self._joined.telemetry
         return StoreGather(

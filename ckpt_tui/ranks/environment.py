@@ -30,6 +30,8 @@ class Place:
     world_size: int
     store: Address
     agent_store: bool = False
+    #: The address is the job's own: a store may be there already, which the job itself made.
+    job_store: bool = False
     #: Tells this attempt from others that use the same store.
     scope: str = ""
     local_rank: int | None = None
@@ -96,7 +98,7 @@ def from_rank_set(_flags: Flags, env: Mapping[str, str]) -> Place | None:
     rank, world_size, store = _number(env, "RANK"), _number(env, "WORLD_SIZE"), _master(env)
     if rank is None or world_size is None or store is None:
         return None
-    return _checked(Place(rank, world_size, store, local_rank=_number(env, "LOCAL_RANK")))
+    return _checked(Place(rank, world_size, store, job_store=True, local_rank=_number(env, "LOCAL_RANK")))
 
 
 #: In the order in which they are asked; srun's step and mpirun come behind these.

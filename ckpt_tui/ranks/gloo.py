@@ -68,9 +68,10 @@ class GlooGather:
         size: int,
         nonce: str,
         seconds: float,
+        forming: Callable[[], None],
         watch: Callable[[], None],
     ) -> GlooGather:
-        """Connect with all ranks; GatherBroken if that does not succeed within `seconds`.
+        """Connect with all ranks; GatherBroken if that does not succeed within `seconds`, or as `forming` raises it.
 
         Gloo listens on the address from which this machine reaches the store: what a host name resolves to is too
         often loopback. `interfaces` (GLOO_SOCKET_IFNAME) come before that.
@@ -89,7 +90,7 @@ class GlooGather:
             )
 
         try:
-            group = caller.call(make, seconds, watch)
+            group = caller.call(make, seconds, forming)
         except NoAnswer:
             raise GatherBroken(f"Gloo's connections did not form within {seconds:.0f} s") from None
         except RuntimeError as error:

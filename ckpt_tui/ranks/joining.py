@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import secrets
+from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..digest.host import host_name
-from ..facts.outcome import UsageError
+from ..facts.outcome import CkptError
 from ..facts.scan import DIGEST_LAYOUT
 from ..facts.version import TOOL
+from ..present.safe import error_text
 from ..present.units import duration
-from .address import Address
-from .calls import Caller, NoAnswer
+from .calls import LOOK, Caller
+from .door import Door
 from .meet import Meet, Meeting
 from .messages import PROTOCOL, Hello
 from .native import load_torch
 from .processes import process_space, start_time
-from .store import NobodyThere, Store, connect, listen, reach, taken
 from .telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
     from ..facts.clock import Clock
     from ..facts.settings import RankSettings
     from ..facts.status import RankStatus
+    from .address import Address
     from .environment import Place
+    from .store import Store
 
-#: How long the holder of a port that is taken may need to show that it is the store of a session.
-_RECOGNISE = 3.0
-#: Seconds between two lines for people who wait for the store, and before the first of them.
-_SAY, _SAY_FIRST = 5.0, 1.0
+#: However short `--rank-timeout` is, the store gets this long to answer.
+_PATIENCE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Joined:
     telemetry: Telemetry
     meeting: Meeting
     me: Hello
-    #: Where the store is, also where the port was the system's choice.
+    #: Where this process finds the store.
     address: Address
     scope: str
 
@@ -78,8 +79,18 @@ class Joining:
     def run(self) -> Joined:
         """Join. NobodyThere where there is no store in time; UsageError where these ranks can never be a session."""
         place = self._place
-        torch = self._import()
-        store, address, own_address = self._open(torch)
+        torch = self._importing()
+        door = Door(
+            torch=torch,
+            place=place,
+            scope=self.scope,
+            patience=max(self._settings.rank_timeout, _PATIENCE),
+            clock=self._clock,
+            left=self._left,
+            watch=self._watch,
+            note=self._note,
+        )
+        store = door.open()
         me = Hello(
             protocol=PROTOCOL,
             layout=DIGEST_LAYOUT,
@@ -91,11 +102,11 @@ class Joining:
             token=secrets.token_hex(16),
             space=process_space(),
             started=start_time(os.getpid()),
-            address="" if place.interfaces else own_address,
+            address="" if place.interfaces else door.own_address,
             course=_course(self._settings),
         )
         telemetry = Telemetry(
-            self._connect(torch, address),
+            door.connect(),
             me,
             self._status,
             scope=self.scope,
@@ -116,73 +127,29 @@ class Joining:
             here=self._here,
         )
         meeting = meet.run(self._deadline, self._settings.join_timeout)
-        return Joined(torch, store, telemetry, meeting, me, address, self.scope)
+        return Joined(torch(), store, telemetry, meeting, me, door.address, self.scope)
 
-    def _import(self) -> ModuleType:
+    def _importing(self) -> Callable[[], ModuleType]:
+        """Begin to import torch, which takes a second or more; what to call when it is needed."""
         caller = Caller("torch")
-        try:
-            torch: ModuleType = caller.call(load_torch, self._left(), self._watch)
-        except NoAnswer:
-            raise NobodyThere(f"torch was not imported within {duration(self._settings.join_timeout)}") from None
+        imported = caller.submit(load_torch)
         caller.close()
+
+        def torch() -> ModuleType:
+            while not imported.done():
+                self._watch()
+                if not self._left():
+                    raise CkptError(f"torch was not imported within {duration(self._settings.join_timeout)}")
+                wait([imported], LOOK)
+            error = imported.exception()
+            if error is not None:
+                raise CkptError(f"torch cannot be imported: {error_text(error)}")
+            return imported.result()
+
         return torch
 
     def _left(self) -> float:
         return max(self._deadline - self._clock.monotonic(), 0.0)
-
-    def _open(self, torch: ModuleType) -> tuple[Store, Address, str]:
-        """The store, where it is, and the address of this machine from which it is reached."""
-        address = self._place.store
-        if self._place.hosts_store:
-            listening = listen(address)
-            if listening is None:
-                return self._other_rank_0(torch, address), address, ""
-            address = Address(address.host, listening.getsockname()[1])
-            store = connect(
-                torch,
-                address,
-                seconds=self._left(),
-                patience=self._settings.rank_timeout,
-                watch=self._watch,
-                listening=listening,
-            )
-            return store, address, reach(address, self._left(), self._watch, self._waiting())
-        own_address = reach(address, self._left(), self._watch, self._waiting())
-        return self._connect(torch, address, watch=self._watch), address, own_address
-
-    def _connect(self, torch: ModuleType, address: Address, watch: Callable[[], None] | None = None) -> Store:
-        """A connection as a client. Telemetry's has no watch: it is telemetry that is watched."""
-        return connect(
-            torch,
-            address,
-            seconds=self._left(),
-            patience=self._settings.rank_timeout,
-            watch=watch or (lambda: None),
-        )
-
-    def _other_rank_0(self, torch: ModuleType, address: Address) -> Store:
-        """The port is taken. If by the store of this session, then another process says rank 0: meet it, and say so."""
-        complaint = UsageError(f"{taken(address)}: is another rank 0 or an older session running? Take another port")
-        try:
-            store = connect(torch, address, seconds=_RECOGNISE, patience=self._settings.rank_timeout, watch=self._watch)
-        except NobodyThere:
-            raise complaint from None
-        if not store.has(f"{self.scope}/calls/0"):
-            raise complaint
-        return store
-
-    def _waiting(self) -> Callable[[str], None]:
-        """Says every few seconds what the store is being waited for."""
-        said = self._clock.monotonic() - _SAY + _SAY_FIRST
-
-        def waiting(why: str) -> None:
-            nonlocal said
-            now = self._clock.monotonic()
-            if now - said >= _SAY:
-                said = now
-                self._note(f"waiting for the store of rank 0: {why}; {duration(self._left())} left")
-
-        return waiting
 
 
 def _course(settings: RankSettings) -> tuple[str, ...]:

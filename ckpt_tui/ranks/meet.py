@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..facts.outcome import CkptError, Exit, UsageError
 from ..present.units import duration
 from .messages import BadMessage, Hello, Opening, Pulse, decode, encode, encode_line
+from .reminder import Reminder
 from .roster import make_nonce, quarrel, read_roster, twice, waiting_words
 from .telemetry import pulse_key
 
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from .store import Store
     from .telemetry import Telemetry
 
-#: Seconds between two looks at who has come, and between two lines for people who wait.
-_LOOK, _SAY = 0.05, 5.0
+#: Seconds between two looks at who has come.
+_LOOK = 0.05
 #: For how long the beat of this rank's earlier process is watched before it counts as gone.
 _STILL = 3.0
 #: For how long the host of the store waits at most for the others to read why there is no session.
-_SEE_OFF = 2.0
+_SEE_OFF = 1.0
 
 
 class GivenUp(CkptError):
@@ -48,7 +49,7 @@ class Meeting:
 
 @dataclass(frozen=True, kw_only=True)
 class Meet:
-    """One rank's part in a meeting. `note` gets a line for people every few seconds; `here` gets who has come."""
+    """One rank's part in a meeting. `note` gets a line for people every now and then; `here` gets who has come."""
 
     store: Store
     telemetry: Telemetry
@@ -71,7 +72,7 @@ class Meet:
         base = f"{self.scope}/call/{call}"
         outcome = self.store.decide(f"{base}/outcome", b"", b"-")
         self.store.append(f"{base}/roster", encode_line(self.me))
-        said = self.clock.monotonic() - _SAY / 2
+        reminder = Reminder(self.clock)
         seen = b""
         hellos: list[Hello] = []
         while outcome == b"-":
@@ -95,8 +96,7 @@ class Meet:
                 why = "had not come" if now < deadline else f"has not come within {duration(join_timeout)}"
                 absent = {**dict.fromkeys(missing, why), **gone}
                 outcome = self._decide(base, Opening(nonce=make_nonce(hellos), absent=absent))
-            elif now - said >= _SAY:
-                said = now
+            elif reminder.due():
                 here = waiting_words({rank: hello.host for rank, hello in members.items()}, self.me.world_size)
                 self.note(f"{here}; {duration(deadline - now)} left")
             self.watch()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..facts.outcome import CkptError, Exit, UsageError
 from ..present.safe import error_text, escape
+from .address import is_loopback
 from .calls import Caller, NoAnswer, nothing
 from .processes import listener
 
@@ -154,16 +155,12 @@ def connect(
 def listen(address: Address) -> socket.socket | None:
     """Listen where rank 0 is to serve the store; None if the port is taken.
 
-    A loopback address is served on loopback alone; for any other the store listens on all interfaces, because the name
-    by which others reach this machine need not lead to one of them here.
+    `localhost` and loopback addresses are served on loopback alone. For any other the store listens on all interfaces:
+    what the name by which others reach this machine means here is another matter, often 127.0.1.1.
     """
-    try:
+    if address.host == "localhost" or is_loopback(address.host):
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    except socket.gaierror:
-        found = []
-    loopback = [info for info in found if _is_loopback(info[4][0])]
-    if found and len(loopback) == len(found):
-        tries: list[tuple[int, str]] = [(int(info[0]), str(info[4][0])) for info in loopback]
+        tries = [(int(info[0]), str(info[4][0])) for info in found]
     else:
         tries = [(int(socket.AF_INET6), "::"), (int(socket.AF_INET), "0.0.0.0")]  # noqa: S104 - see above
     refusal: OSError | None = None
@@ -199,10 +196,12 @@ def first_line(error: BaseException) -> str:
     return type(error).__name__
 
 
-def _is_loopback(host: str | int) -> bool:
-    from ipaddress import ip_address
-
+def local_address_towards(host: str) -> str:
+    """The address of this machine from which packets to the host leave; '' if there is no way. Sends none."""
     try:
-        return ip_address(str(host).partition("%")[0]).is_loopback
-    except ValueError:
-        return False
+        family, kind, protocol, _, there = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(there)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return ""

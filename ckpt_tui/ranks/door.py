@@ -1,0 +1,96 @@
+"""The way to the store: rank 0 serves it, or the launcher's agent, or the job itself; all others knock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..facts.outcome import UsageError
+from ..present.units import duration
+from .address import Address
+from .calls import nothing
+from .reminder import Reminder
+from .store import NobodyThere, Store, connect, listen, reach, taken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from socket import socket
+    from types import ModuleType
+
+    from ..facts.clock import Clock
+    from .environment import Place
+
+#: How long the holder of a port that is taken may need to show that it is a store.
+_RECOGNISE = 3.0
+
+
+@dataclass(kw_only=True)
+class Door:
+    """One rank's way to the store. `left` says how many seconds there are until it must have been found."""
+
+    #: Waits for torch, which is imported meanwhile.
+    torch: Callable[[], ModuleType]
+    place: Place
+    scope: str
+    patience: float
+    clock: Clock
+    left: Callable[[], float]
+    watch: Callable[[], None]
+    note: Callable[[str], None]
+    #: Where this process finds the store: known once it is open.
+    address: Address = field(init=False)
+    #: The address of this machine on the way there, under which other machines may find it; '' if it is not known.
+    own_address: str = ""
+
+    def open(self) -> Store:
+        """The first connection. NobodyThere where there is no store in time."""
+        named = self.place.store
+        self.address = named
+        if not self.place.hosts_store:
+            self.own_address = reach(named, self.left(), self.watch, self._waiting())
+            return self.connect(watch=self.watch)
+        listening = listen(named)
+        if listening is None:
+            return self._knock()
+        host, port = listening.getsockname()[:2]
+        # By whatever name others find this machine: for its own rank loopback is the shortest way.
+        self.address = Address("127.0.0.1" if host in {"::", "0.0.0.0"} else host, port)  # noqa: S104
+        store = self.connect(watch=self.watch, listening=listening)
+        self._find_own_address(Address(named.host, port))
+        return store
+
+    def connect(self, watch: Callable[[], None] = nothing, *, listening: socket | None = None) -> Store:
+        """Another connection. Telemetry's has no watch: it is telemetry that is watched."""
+        return connect(
+            self.torch(), self.address, seconds=self.left(), patience=self.patience, watch=watch, listening=listening
+        )
+
+    def _knock(self) -> Store:
+        """The port is taken: by the job's own store, by another process that says rank 0, or by a stranger."""
+        complaint = UsageError(
+            f"{taken(self.address)}: is another rank 0 or an older session running? Take another port"
+        )
+        try:
+            store = connect(self.torch(), self.address, seconds=_RECOGNISE, patience=self.patience, watch=self.watch)
+        except NobodyThere:
+            raise complaint from None
+        if not self.place.job_store and not store.has(f"{self.scope}/calls/0"):
+            raise complaint
+        self._find_own_address(self.address)
+        return store
+
+    def _find_own_address(self, address: Address) -> None:
+        try:
+            self.own_address = reach(address, min(_RECOGNISE, self.left()), self.watch, lambda _why: None)
+        except NobodyThere as error:
+            self.note(f"rank 0 listens on port {address.port} of this machine, but {error}: is this the right machine?")
+
+    def _waiting(self) -> Callable[[str], None]:
+        """Says every now and then why there is no store yet."""
+        reminder = Reminder(self.clock)
+
+        def waiting(why: str) -> None:
+            if reminder.due():
+                self.note(f"waiting for the store: {why}; {duration(self.left())} left")
+
+        return waiting
