@@ -1,6 +1,6 @@
 """Screenshots of real runs into screenshots/: real checkpoints, real workers, real ranks, a headless terminal.
 
-Each view is written as SVG, and as PNG where a browser or rsvg-convert is installed that can draw it.
+Each view is written as SVG, and as PNG where a browser is installed that can draw it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Screen:
         """What the first row's file does: files are sorted once a second."""
         view = self._app.view
         key = view.table.cursor_key
-        file = self._app.desk.state.files.get((0, key)) if isinstance(key, int) else None
+        file = self._app.desk.files.get(key) if isinstance(key, int) else None
         return file.cell if file else None
 
     def save(self, name: str) -> None:
@@ -118,8 +118,6 @@ def rasterize(svg: Path) -> None:
             flags += ["--force-device-scale-factor=1.5", "--default-background-color=00000000"]
             shot = [browser, *flags, f"--window-size={width},{height}", f"--screenshot={png}", page.as_uri()]
             subprocess.run(shot, check=True, capture_output=True, timeout=60)
-    elif shutil.which("rsvg-convert"):
-        subprocess.run(["rsvg-convert", "--zoom=1.5", f"--output={png}", svg], check=True, timeout=60)
 
 
 def shard_name(number: int) -> str:

@@ -68,7 +68,8 @@ class StreamState:
     survey: Survey | None = None
     watched: int = 0
     ranks: dict[int, RankRow] = field(default_factory=dict)
-    files: dict[tuple[int, int], FileRow] = field(default_factory=dict)
+    #: By rank, then by the file's place: one rank's in all, but for moments.
+    files: dict[int, dict[int, FileRow]] = field(default_factory=dict)
     verdict: VerdictRow | None = None
     logs: dict[int, LogLine] = field(default_factory=dict)
     result: ScanResult | Agreement | None = None
@@ -151,7 +152,7 @@ def _snapshot(state: StreamState, snapshot: Snapshot, changes: Changes) -> None:
 def _row(state: StreamState, row: Row, changes: Changes) -> None:
     match row:
         case FileRow():
-            state.files[row.rank, row.index] = row
+            state.files.setdefault(row.rank, {})[row.index] = row
             changes.files.add((row.rank, row.index))
         case RankRow():
             state.ranks[row.status.rank] = row
@@ -169,7 +170,7 @@ def _row(state: StreamState, row: Row, changes: Changes) -> None:
             changes.all = True
         case Watching():
             state.watched = row.rank
-            state.files = {key: file for key, file in state.files.items() if key[0] == row.rank}
+            state.files = {rank: files for rank, files in state.files.items() if rank == row.rank}
             changes.all = True
         case ResultPart():
             _result(state, row, changes)

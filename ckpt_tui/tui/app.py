@@ -160,7 +160,7 @@ class CkptApp(App[int]):
         if changes.resync and now - self._resync_at >= 1.0:
             self._resync_at = now
             self._source.send(Resync())
-        desk.sample()
+        desk.sample(changes)
         self._draw(changes)
 
     def _draw(self, changes: Changes, *, force: bool = False) -> None:

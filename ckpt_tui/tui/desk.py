@@ -14,6 +14,8 @@ from ..stream.state import StreamState
 if TYPE_CHECKING:
     from ..facts.clock import Clock
     from ..facts.status import RankStatus
+    from ..stream.messages import FileRow
+    from ..stream.state import Changes
     from .rows.charset import Charset
 
 #: Seconds between two samples of the rate, and how many are kept.
@@ -56,13 +58,20 @@ class Desk:
         moving = [rate for rate in self.rates if rate > 0]
         return sum(moving) / len(moving) if moving else 0.0
 
-    def sample(self) -> None:
-        """Take in the present rate, if it is time and anything is read."""
+    @property
+    def files(self) -> dict[int, FileRow]:
+        """The files of the watched rank, by their places."""
+        return self.state.files.get(self.state.watched, {})
+
+    def sample(self, changes: Changes) -> None:
+        """Take in the rates that came, and the present one if it is time and anything is read."""
         now, status = self.clock.monotonic(), self.watched
         # Sidecars are too small for a rate that means anything.
-        shards = (row.rate for row in self.state.files.values() if row.role is Role.WEIGHTS)
+        came = [self.state.files.get(rank, {}).get(index) for rank, index in changes.files]
+        shards = (row.rate for row in came if row is not None and row.role is Role.WEIGHTS)
         self.peak_rate = max(self.peak_rate, *shards, 0.0)
-        self.peak_rank_rate = max(self.peak_rank_rate, *(row.status.rate for row in self.state.ranks.values()), 0.0)
+        ranks = (self.state.ranks[rank].status.rate for rank in changes.ranks if rank in self.state.ranks)
+        self.peak_rank_rate = max(self.peak_rank_rate, *ranks, 0.0)
         if status is None or now - self._sampled_at < _EVERY:
             return
         if status.phase in {Phase.IDENTITY, Phase.CONTENT} and status.bytes_done < status.bytes_total:

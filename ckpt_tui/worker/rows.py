@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ..facts.settings import ScanSettings
     from ..facts.status import RankStatus
 
+#: Seconds after which the rate of a file that is being read means something.
+_TELLING = 0.4
+
 
 def survey_row(
     survey: DigestSurvey,
@@ -51,7 +54,8 @@ def own_file(rank: int, index: int, file: CheckpointFile, progress: FileProgress
     result = progress.result
     end = progress.finished if progress.finished is not None else now
     taken = end - progress.started if progress.started is not None else 0.0
-    cached = progress.cell is Cell.CACHED
+    # The first moments of a file say nothing: a burst of a rate limit, a block from the page cache.
+    telling = taken > 0 and progress.cell is not Cell.CACHED and (result is not None or taken >= _TELLING)
     return FileRow(
         rank=rank,
         index=index,
@@ -61,7 +65,7 @@ def own_file(rank: int, index: int, file: CheckpointFile, progress: FileProgress
         cell=progress.cell,
         state=result.state if result else file.state,
         done=progress.done,
-        rate=progress.read / taken if taken > 0 and not cached else 0.0,
+        rate=progress.read / taken if telling else 0.0,
         note=_note(result.state if result else file.state, result.error if result else file.error),
         result=msgspec.structs.replace(result, segment_table=None) if result else None,
     )

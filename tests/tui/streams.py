@@ -32,7 +32,19 @@ from ckpt_tui.facts.files import (
 from ckpt_tui.facts.scan import SCAN_SCHEMA, CheckpointKind, CheckpointRef, ScanResult, Totals
 from ckpt_tui.facts.status import ActiveFile, Cell, Phase, RankStatus
 from ckpt_tui.stream.codec import split_result
-from ckpt_tui.stream.messages import FileRow, Hello, Message, Mode, RankRow, Survey, VerdictRow, Watching, Word
+from ckpt_tui.stream.messages import (
+    Envelope,
+    FileRow,
+    Hello,
+    Message,
+    Mode,
+    RankRow,
+    Survey,
+    VerdictRow,
+    Watching,
+    Word,
+)
+from ckpt_tui.stream.state import StreamState, apply
 
 NOW = 1_790_000_000.0
 GIB = 1 << 30
@@ -326,3 +338,10 @@ def scan_result(files: tuple[FileResult, ...] = (), **more: object) -> ScanResul
         ),
     )
     return msgspec.structs.replace(made, **more)
+
+
+def known(messages: list[Message]) -> StreamState:
+    """The state after these messages."""
+    state = StreamState()
+    apply(state, [Envelope(seq, message) for seq, message in enumerate(messages, 1)])
+    return state

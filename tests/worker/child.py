@@ -28,7 +28,6 @@ class Watcher:
     def until(self, predicate: Callable[[StreamState], object], seconds: float = 30) -> StreamState:
         """Drain until this is true of the state."""
 
-
         def met() -> object:
             apply(self.state, self.source.drain())
             return predicate(self.state)

@@ -31,8 +31,8 @@ def test_a_scan_streams_its_files_its_result_and_its_code(checkpoint: Path, tmp_
     assert state.survey is not None
     assert state.survey.roles == "swwwss"
     assert isinstance(state.result, ScanResult)
-    assert [file.name for file in state.result.files] == [file.name for _, file in sorted(state.files.items())]
-    assert {file.cell for file in state.files.values()} == {Cell.READ}
+    assert [file.name for file in state.result.files] == [file.name for _, file in sorted(state.files[0].items())]
+    assert {file.cell for file in state.files[0].values()} == {Cell.READ}
     assert state.ranks[0].status.phase is Phase.DONE
     assert state.ranks[0].status.bytes_done == state.survey.bytes_total
     assert state.verdict is not None
@@ -59,7 +59,7 @@ def test_damage_is_said_while_the_rest_is_still_read(checkpoint: Path, tmp_path:
         assert state.verdict is not None
         assert state.verdict.code is None
         assert (state.verdict.word, state.verdict.text) == (Word.DAMAGED, "1 shard truncated")
-        row = next(file for file in state.files.values() if file.name == cut.name)
+        row = next(file for file in state.files[0].values() if file.name == cut.name)
         assert "12,345" in str(row.note)
         child.source.send(Quit())
         assert child.until(lambda state: state.bye).bye.code == 130
@@ -77,7 +77,7 @@ def test_a_path_that_is_no_checkpoint_ends_with_its_reason_and_no_traceback(tmp_
 
 def test_quit_leaves_within_a_second_while_it_hashes(checkpoint: Path, tmp_path: Path) -> None:
     with watching(scan_argv(checkpoint, tmp_path / "cache", max_rate=100_000.0)) as child:
-        child.until(lambda state: any(file.cell is Cell.READING for file in state.files.values()))
+        child.until(lambda state: any(file.cell is Cell.READING for file in state.files.get(0, {}).values()))
         begun = time.monotonic()
         child.source.send(Quit())
         state = child.until(lambda state: state.ended)
@@ -91,7 +91,7 @@ def test_resync_brings_everything_again(checkpoint: Path, tmp_path: Path) -> Non
         child.until(lambda state: state.files)
         child.state.files.clear()
         child.source.send(Resync())
-        child.until(lambda state: len(state.files) == 6)
+        child.until(lambda state: len(state.files.get(0, {})) == 6)
 
 
 def test_a_worker_without_a_parent_ends_by_itself(checkpoint: Path, tmp_path: Path) -> None:
@@ -169,9 +169,9 @@ def test_ranks_stream_all_ranks_and_the_watched_ones_files(checkpoint: Path, tmp
         watching(worker_argv("ranks", str(checkpoint), "--rank=0", *common)) as zero,
         watching(worker_argv("ranks", str(other), "--rank=1", *common)) as one,
     ):
-        zero.until(lambda state: len(state.files) == 6 and len(state.ranks) == 2, 60)
+        zero.until(lambda state: len(state.files.get(0, {})) == 6 and len(state.ranks) == 2, 60)
         zero.source.send(Watch(rank=1))
-        zero.until(lambda state: state.watched == 1 and {key[0] for key in state.files} == {1})
+        zero.until(lambda state: state.watched == 1 and list(state.files) == [1])
         state = zero.until(lambda state: state.ended, 60)
         assert one.until(lambda state: state.ended, 60).verdict == state.verdict
     assert state.verdict is not None

@@ -46,11 +46,10 @@ def _difference(agreement: Agreement, difference: Difference, charset: Charset, 
     wide = max(map(len, ranks.values()), default=0)
     for letter, held in sorted(difference.groups.items()):
         who = f"{ranks.get(letter, ''):<{wide}}  "
-        said = labelled(f"group {letter}", line((who, "plain"), charset.name(held)))
-        lines.append(clip(said, room - 2, charset.ellipsis))
+        lines.append(labelled(f"group {letter}", line((who, "plain"), charset.name(held))))
     if difference.cause.summary:
         likely = "perhaps" if difference.cause.candidate else "cause"
         lines += wrapped(likely, charset.name(difference.cause.summary), room)
     if difference.cause.mend:
         lines += wrapped("mend", charset.name(difference.cause.mend), room)
-    return lines
+    return [clip(one, room - 2, charset.ellipsis) for one in lines]

@@ -155,11 +155,9 @@ def _origin(claim: Claim) -> str:
     return claim.kind.partition("-")[0]
 
 
-def sidecars_row(files: Iterable[FileRow], charset: Charset) -> TableRow | None:
+def sidecars_row(files: Iterable[FileRow], charset: Charset) -> TableRow:
     """All sidecars that are well as one row: how many, of which kinds, how far."""
     quiet = [file for file in files if file.role is Role.SIDECAR and _ORDER[file.cell] >= 3]
-    if not quiet:
-        return None
     done = all(file.cell in _DONE for file in quiet)
     kinds = ", ".join([charset.name(file.name) for file in quiet[:2]])
     more = f" {charset.ellipsis}" if len(quiet) > 2 else ""

@@ -13,6 +13,8 @@ from ..widgets.line_view import LineView
 from .view import View
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from textual.app import ComposeResult
 
     from ...stream.messages import FileRow
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 #: Seconds between two sorts, and for how long sorting rests after a key.
 _SORT_EVERY, _REST = 1.0, 3.0
-#: Ages are drawn again this often.
-_AGE_EVERY = 30.0
 
 
 class FilesView(View):
@@ -34,9 +34,8 @@ class FilesView(View):
         self._needle = ""
         self._unfold = False
         self._look = rows.look((), desk.charset, sha256=True, peak_rate=0.0)
-        self._rows: dict[int | str, TableRow] = {}
-        self._order: list[int | str] = []
-        self._sorted_at = self._aged_at = float("-inf")
+        self._known = 0
+        self._sorted_at = float("-inf")
 
     def compose(self) -> ComposeResult:
         """The bar, its legend, the table."""
@@ -54,53 +53,28 @@ class FilesView(View):
         self.query_one("#overall", LineView).redraw()
         self.query_one("#legend", LineView).redraw()
         now = self.desk.clock.monotonic()
-        files = self._files
-        if now - self._aged_at >= _AGE_EVERY:
-            self._aged_at, force = now, True
-        look = self._shape(files, anew=changes.all or force or len(files) != len(self._rows))
-        if look != self._look or force or changes.all:
-            self._look, force = look, True
-            self._rows = {index: self._row(file) for index, file in files.items()}
-        else:
-            for rank, index in changes.files:
-                if rank == self.desk.state.watched:
-                    self._rows[index] = self._row(files[index])
+        files = self.desk.files
+        if changes.all or force or len(files) != self._known:
+            self._known, force = len(files), True
+            survey = self.desk.state.survey
+            sha256 = survey.sha256 if survey else True
+            self._look = rows.look(files.values(), self.desk.charset, sha256=sha256, peak_rate=self.desk.peak_rate)
+        self._look = self._look._replace(rate_unit=units.rate_unit(self.desk.peak_rate))
+        self.table.set_columns(rows.columns(self._look, self._sort, self.desk.charset, self.size.width))
         due = now - self._sorted_at >= _SORT_EVERY and now - self.table.touched >= _REST
-        self._side(files)
-        if force or due or len(self._order) == 0:
+        if force or due:
             self._sorted_at = now
-            self._order = rows.order(files, self._sort, look, self._needle, unfold=self._unfold)
-            self.table.set_columns(rows.columns(look, self._sort, self.desk.charset, self.size.width))
-            self.table.set_rows([self._rows[key] for key in self._order if key in self._rows])
-            return
-        for _, index in changes.files:
-            if index in self._rows:
-                self.table.update_row(self._rows[index])
-        if rows.SIDECARS in self._rows:
-            self.table.update_row(self._rows[rows.SIDECARS])
+            self.table.set_keys(rows.order(files, self._sort, self._look, self._needle, unfold=self._unfold))
+        else:
+            self.table.redraw()
 
-    @property
-    def _files(self) -> dict[int, FileRow]:
-        watched = self.desk.state.watched
-        return {index: file for (rank, index), file in self.desk.state.files.items() if rank == watched}
-
-    def _shape(self, files: dict[int, FileRow], *, anew: bool) -> rows.Look:
-        """The look; measuring all names again only where they may be others."""
-        survey = self.desk.state.survey
-        sha256 = survey.sha256 if survey else True
-        if anew:
-            return rows.look(files.values(), self.desk.charset, sha256=sha256, peak_rate=self.desk.peak_rate)
-        return self._look._replace(rate_unit=units.rate_unit(self.desk.peak_rate))
-
-    def _row(self, file: FileRow) -> TableRow:
-        return rows.file_row(file, self._look, self.desk.charset, self.desk.clock.time(), self.size.width)
-
-    def _side(self, files: dict[int, FileRow]) -> None:
-        """The one row of all quiet sidecars."""
-        self._rows.pop(rows.SIDECARS, None)
-        row = rows.sidecars_row([file for file in files.values() if file.role is Role.SIDECAR], self.desk.charset)
-        if row is not None:
-            self._rows[rows.SIDECARS] = row
+    def row_of(self, key: Hashable) -> TableRow:
+        """A file, or the one row of all quiet sidecars."""
+        desk = self.desk
+        file = desk.files.get(key) if isinstance(key, int) else None
+        if file is not None:
+            return rows.file_row(file, self._look, desk.charset, desk.clock.time(), self.size.width)
+        return rows.sidecars_row([one for one in desk.files.values() if one.role is Role.SIDECAR], desk.charset)
 
     def turn_sort(self) -> rows.Sort:
         """The next order."""
@@ -132,7 +106,7 @@ class FilesView(View):
 
     def _current(self) -> FileRow | None:
         key = self.table.cursor_key
-        return self._files.get(key) if isinstance(key, int) else None
+        return self.desk.files.get(key) if isinstance(key, int) else None
 
     def _overall(self, width: int, _height: int) -> list[Line]:
         return [lines.overall(self.desk.watched, self.desk.rates, self.desk.charset, width)]
@@ -141,8 +115,9 @@ class FilesView(View):
         desk = self.desk
         drawn = lines.legend(desk.watched, desk.state.survey, desk.mean_rate, desk.charset, width)
         if self._needle:
-            shown = sum(isinstance(key, int) for key in self._order)
+            shown = sum(isinstance(key, int) for key in self.table.keys)
             drawn = line(
-                (f" {shown} of {len(self._files)} files contain ", "dim"), (desk.charset.name(self._needle), "active")
+                (f" {shown} of {len(self.desk.files)} files contain ", "dim"),
+                (desk.charset.name(self._needle), "active"),
             )
         return [drawn]

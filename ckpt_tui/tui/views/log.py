@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...present import units
 from ...stream.messages import Level, LogLine
@@ -10,6 +10,8 @@ from ..rows.spans import Column, TableRow, line
 from .view import View
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from textual.app import ComposeResult
 
     from ...stream.state import Changes
@@ -34,15 +36,21 @@ class LogView(View):
         """The table."""
         yield self.new_table(follow=True)
 
-    def update_rows(self, _changes: Changes, *, force: bool = False) -> None:
-        """All lines anew: they are bounded, and ages move."""
-        del force
+    def update_rows(self, changes: Changes, *, force: bool = False) -> None:
+        """Put new lines at the end; ages move by themselves."""
         self.table.set_columns(_COLUMNS)
-        now = self.desk.clock.time()
-        ordered = sorted(self.desk.state.logs.values(), key=lambda entry: (entry.at, abs(entry.number)))
-        self.table.set_rows([self._row(entry, now) for entry in ordered])
+        if changes.logs or changes.all or force:
+            ordered = sorted(self.desk.state.logs.values(), key=lambda entry: (entry.at, abs(entry.number)))
+            self.table.set_keys([entry.number for entry in ordered])
+        else:
+            self.table.redraw()
 
-    def _row(self, entry: LogLine, now: float) -> TableRow:
+    def row_of(self, key: Hashable) -> TableRow:
+        """A line."""
+        entry = self.desk.state.logs.get(cast("int", key))
+        if entry is None:  # the oldest have just gone
+            return TableRow(key, (line(),) * len(_COLUMNS))
+        now = self.desk.clock.time()
         rank = "" if entry.level is Level.NATIVE else str(entry.rank)
         return TableRow(
             entry.number,

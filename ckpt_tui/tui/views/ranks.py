@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...present import units
 from ..rows import ranks as rows
@@ -13,10 +13,16 @@ from ..widgets.line_view import LineView
 from .view import View
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from textual.app import ComposeResult
 
     from ...stream.state import Changes
     from ..desk import Desk
+    from ..rows.spans import TableRow
+
+#: Ages are drawn again this often.
+_AGE_EVERY = 1.0
 
 
 class RanksView(View):
@@ -25,29 +31,39 @@ class RanksView(View):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk, id="ranks")
         self._unfolded: set[int] = set()
-        self._bundles: list[rows.Bundle] = []
+        self._bundles: dict[int, rows.Bundle] = {}
+        self._drawn_at = float("-inf")
 
     def compose(self) -> ComposeResult:
         """The table, and below it what differs and the matrix."""
         yield self.new_table()
         yield LineView(self._more, id="ranks-more")
 
-    def update_rows(self, _changes: Changes, *, force: bool = False) -> None:
-        """Draw the ranks; they are few, or folded."""
-        del force
-        desk, room = self.desk, self.size.width
-        self._bundles = rows.bundles(desk.state.ranks, desk.agreement, self._unfolded)
+    def update_rows(self, changes: Changes, *, force: bool = False) -> None:
+        """Draw the ranks when one of them has changed, and once a second for their ages."""
+        desk = self.desk
+        now = desk.clock.monotonic()
+        if not (changes or force) and now - self._drawn_at < _AGE_EVERY:
+            return
+        self._drawn_at = now
+        bundles = rows.bundles(desk.state.ranks, desk.agreement, self._unfolded)
+        self._bundles = {bundle.key: bundle for bundle in bundles}
         hosts = [len(desk.charset.name(row.status.host)) for row in desk.state.ranks.values()]
-        now, unit = desk.clock.time(), units.rate_unit(desk.peak_rank_rate)
-        self.table.set_columns(rows.columns(room, max(hosts, default=0), unit, decided=desk.agreement is not None))
-        self.table.styles.height = len(self._bundles) + 1
-        self.table.set_rows(
-            [
-                rows.rank_row(bundle, desk.agreement, desk.charset, unit=unit, now=now, room=room)
-                for bundle in self._bundles
-            ]
-        )
+        decided = desk.agreement is not None
+        self.table.set_columns(rows.columns(self.size.width, max(hosts, default=0), self._unit, decided=decided))
+        self.table.styles.height = len(bundles) + 1
+        self.table.set_keys(list(self._bundles))
         self.query_one("#ranks-more", LineView).redraw()
+
+    @property
+    def _unit(self) -> units.Unit:
+        return units.rate_unit(self.desk.peak_rank_rate)
+
+    def row_of(self, key: Hashable) -> TableRow:
+        """The ranks of a bundle."""
+        desk, bundle = self.desk, self._bundles[cast("int", key)]
+        now, room = desk.clock.time(), self.size.width
+        return rows.rank_row(bundle, desk.agreement, desk.charset, unit=self._unit, now=now, room=room)
 
     def turn_fold(self) -> None:
         """Open the row under the cursor, or fold the rank under it with those that are alike."""
@@ -80,14 +96,14 @@ class RanksView(View):
 
     def _current(self) -> rows.Bundle | None:
         key = self.table.cursor_key
-        return next((bundle for bundle in self._bundles if bundle.key == key), None)
+        return self._bundles.get(key) if isinstance(key, int) else None
 
     def _more(self, width: int, height: int) -> list[Line]:
         """Differences first, since they are the answer; then as much of the matrix as there is room for."""
         desk = self.desk
         drawn: list[Line] = []
         found = desk.agreement
-        places = {file.name: index for (_, index), file in desk.state.files.items()}
+        places = {file.name: index for index, file in desk.files.items()}
         if found is None and desk.state.survey is not None:
             waited = desk.clock.time() - desk.opened
             drawn = rows.missing(desk.state.ranks, desk.state.survey.join, desk.charset, waited, width)
@@ -98,7 +114,7 @@ class RanksView(View):
             drawn = [line(), *said] if said else []
         room = height - len(drawn) - 1
         lines = matrix(
-            self._bundles,
+            tuple(self._bundles.values()),
             found,
             desk.charset,
             roles=roles,

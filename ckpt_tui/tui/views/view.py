@@ -10,8 +10,11 @@ from textual.containers import Vertical
 from ..widgets.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from ...stream.state import Changes
     from ..desk import Desk
+    from ..rows.spans import TableRow
 
 
 class View(Vertical):
@@ -24,12 +27,16 @@ class View(Vertical):
     def new_table(self, *, follow: bool = False) -> Table:
         """The view's table; it takes the focus."""
         desk = self.desk
-        return Table(f"{self.id}-table", desk.charset, desk.clock.monotonic, follow=follow)
+        return Table(f"{self.id}-table", self.row_of, desk.charset, desk.clock.monotonic, follow=follow)
 
     @property
     def table(self) -> Table:
         """The view's table."""
         return self.query_one(Table)
+
+    @abstractmethod
+    def row_of(self, key: Hashable) -> TableRow:
+        """The row of a key that `update_rows` gave to the table."""
 
     @abstractmethod
     def update_rows(self, changes: Changes, *, force: bool = False) -> None:

@@ -44,7 +44,10 @@ class _PlainScrollBar(ScrollBarRender):
 
 
 class Table(ScrollView, can_focus=True):
-    """Rows under a fixed head. The owner decides the order; the cursor stays with its row's key."""
+    """Rows under a fixed head. The owner gives keys in their order, and makes the rows that are seen.
+
+    The cursor stays with its row's key.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*TONE_CLASSES, "table--cursor"}
     BINDINGS: ClassVar = [*TABLE_KEYS]
@@ -61,14 +64,25 @@ class Table(ScrollView, can_focus=True):
             """The widget, so that handlers can name it."""
             return self.table
 
-    def __init__(self, name: str, charset: Charset, monotonic: Callable[[], float], *, follow: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        row_of: Callable[[Hashable], TableRow],
+        charset: Charset,
+        monotonic: Callable[[], float],
+        *,
+        follow: bool = False,
+    ) -> None:
         super().__init__(id=name)
+        self._row_of = row_of
         self._ellipsis = charset.ellipsis
         self._plain = charset.ascii_only
         self._monotonic = monotonic
         self._columns: tuple[Column, ...] = ()
         self._widths: tuple[int, ...] = ()
-        self._rows: list[TableRow] = []
+        self._keys: Sequence[Hashable] = ()
+        #: The rows as they were last drawn, by their places.
+        self._drawn: dict[int, TableRow] = {}
         self._places: dict[Hashable, int] = {}
         self._cursor: Hashable | None = None
         #: Whether the view stays at the end while the cursor was not moved, as a log does.
@@ -77,49 +91,46 @@ class Table(ScrollView, can_focus=True):
         self.touched = float("-inf")
 
     @property
-    def keys(self) -> list[Hashable]:
+    def keys(self) -> Sequence[Hashable]:
         """The keys of the rows, in their order."""
-        return [row.key for row in self._rows]
+        return self._keys
 
     @property
     def cursor_key(self) -> Hashable | None:
         """The key of the row under the cursor; the first one's as long as nobody moved it."""
-        return self._rows[self._place()].key if self._rows else None
+        return self._keys[self._place()] if self._keys else None
 
     def _place(self) -> int:
-        fallback = len(self._rows) - 1 if self._follow else 0
+        fallback = len(self._keys) - 1 if self._follow else 0
         return self._places.get(self._cursor, max(fallback, 0))
 
     def set_columns(self, columns: Sequence[Column]) -> None:
-        """Other columns, or others titles for them."""
+        """Other columns, or other titles for them."""
         if tuple(columns) != self._columns:
             self._columns, self._widths = tuple(columns), ()
             self.refresh()
 
-    def set_rows(self, rows: Sequence[TableRow]) -> None:
-        """All rows anew, in their order; lines that look the same are left alone."""
-        old, was = self._rows, self._place()
-        self._rows = list(rows)
-        self._places = {row.key: place for place, row in enumerate(self._rows)}
-        if len(old) != len(self._rows):
-            self.virtual_size = Size(self.size.width, len(self._rows) + 1)
-        changed = {was, self._place()} if was != self._place() else set()
-        for place in self._visible():
-            if place in changed or old[place : place + 1] != self._rows[place : place + 1]:
-                self.refresh_line(place + 1)
-        if self._follow and self._cursor is None:
-            self.scroll_to(y=len(self._rows), animate=False)
+    def set_keys(self, keys: Sequence[Hashable]) -> None:
+        """The rows in their order; lines that look the same are left alone."""
+        was, count = self._place(), len(self._keys)
+        self._keys = keys
+        self._places = {key: place for place, key in enumerate(keys)}
+        if count != len(keys):
+            self.virtual_size = Size(self.size.width, len(keys) + 1)
+            self.refresh()
+        if was != self._place():
+            self.refresh_line(was + 1)
+            self.refresh_line(self._place() + 1)
+        self.redraw()
 
-    def update_row(self, row: TableRow) -> None:
-        """One row has other cells."""
-        place = self._places.get(row.key)
-        if place is not None and self._rows[place] != row:
-            self._rows[place] = row
-            self.refresh_line(place + 1)
-
-    def _visible(self) -> range:
+    def redraw(self) -> None:
+        """Make the rows again that are seen, and draw those that are not as they were."""
+        if self._follow and self._cursor is None and not self.is_vertical_scroll_end:
+            self.scroll_end(animate=False)
         top = self.scroll_offset.y
-        return range(top, top + self.size.height)
+        for place in range(top, min(top + self.size.height, len(self._keys))):
+            if self._drawn.get(place) != self._row_of(self._keys[place]):
+                self.refresh_line(place + 1)
 
     def on_mount(self) -> None:
         """The parent's scroll bar has glyphs of an eighth of a cell; a plain terminal gets whole cells."""
@@ -129,12 +140,12 @@ class Table(ScrollView, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         """Other widths."""
         self._widths = ()
-        self.virtual_size = Size(event.size.width, len(self._rows) + 1)
+        self.virtual_size = Size(event.size.width, len(self._keys) + 1)
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """The head on the first line, rows on the others."""
-        if not self._columns or not self._rows:
+        if not self._columns or not self._keys:
             return Strip.blank(self.size.width, self.rich_style)
         if not self._widths:
             room = self.scrollable_content_region.width - len(_INDENT)
@@ -143,9 +154,9 @@ class Table(ScrollView, can_focus=True):
             titles = [column.title for column in self._columns]
             return self._strip(compose(titles, self._columns, self._widths, self._ellipsis), "head")
         place = self.scroll_offset.y + y - 1
-        if place >= len(self._rows):
+        if place >= len(self._keys):
             return Strip.blank(self.size.width, self.rich_style)
-        row = self._rows[place]
+        row = self._drawn[place] = self._row_of(self._keys[place])
         on = place == self._place() and self.has_focus
         return self._strip(compose(row.cells, self._columns, self._widths, self._ellipsis), row.tone, on=on)
 
@@ -159,11 +170,11 @@ class Table(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def _go(self, place: int) -> None:
-        if not self._rows:
+        if not self._keys:
             return
-        before, after = self._place(), min(max(place, 0), len(self._rows) - 1)
+        before, after = self._place(), min(max(place, 0), len(self._keys) - 1)
         self.touched = self._monotonic()
-        self._cursor = self._rows[after].key
+        self._cursor = self._keys[after]
         self.refresh_line(before + 1)
         self.refresh_line(after + 1)
         room = max(self.size.height - 1, 1)
@@ -183,17 +194,17 @@ class Table(ScrollView, can_focus=True):
 
     def action_edge(self, last: int) -> None:
         """The cursor to the first or last row."""
-        self._go(len(self._rows) - 1 if last else 0)
+        self._go(len(self._keys) - 1 if last else 0)
 
     def action_open(self) -> None:
         """Say that the row under the cursor is to be opened."""
-        if self._rows:
-            self.post_message(self.Opened(self, self._rows[self._place()].key))
+        if self._keys:
+            self.post_message(self.Opened(self, self._keys[self._place()]))
 
     def on_click(self, event: events.Click) -> None:
         """The cursor to the row under the mouse; a second click opens it."""
         place = self.scroll_offset.y + event.y - 1
-        if event.y > 0 and place < len(self._rows):
+        if event.y > 0 and place < len(self._keys):
             self._go(place)
             if event.chain > 1:
                 self.action_open()
