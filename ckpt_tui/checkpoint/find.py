@@ -102,15 +102,21 @@ def _folder(path: Path) -> Place:
     return Place(path, CheckpointKind.HUB_SNAPSHOT, escape(_repo_id(repo)), escape(revision), repo)
 
 
-def _in_cache(target: str, hub_cache: str | None) -> Place:
+def parse_repo_id(target: str) -> tuple[str, str | None] | None:
+    """Repo id and revision of `org/name[@revision]`; None for anything else."""
     match = _REPO_ID.fullmatch(target)
-    if match is None or target.startswith((".", "~")):
+    return None if match is None or target.startswith((".", "~")) else (match[1], match[2])
+
+
+def _in_cache(target: str, hub_cache: str | None) -> Place:
+    named = parse_repo_id(target)
+    if named is None:
         raise UsageError(f"{escape(target)}: no such file or folder")
     if hub_cache is None:
         from huggingface_hub import constants
 
         hub_cache = constants.HF_HUB_CACHE
-    repo_id, revision = match[1], match[2]
+    repo_id, revision = named
     repo = Path(hub_cache) / f"models--{repo_id.replace('/', '--')}"
     if not _is_dir(repo / _SNAPSHOTS):
         raise UsageError(

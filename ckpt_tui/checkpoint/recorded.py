@@ -113,7 +113,7 @@ def _signed(raw: bytes, path: str, findings: Findings) -> Expected | None:
     except BadManifest as error:
         _note(findings, path, f"nothing is checked against it: {error}")
         return None
-    message = f"{escape(path)}: its digests are checked, {UNCHECKED}: `model_signing verify` does that"
+    message = f"{escape(path)}: its digests are compared, and {UNCHECKED} (`model_signing verify` does that)"
     findings.add("signature-unchecked", Severity.NOTE, message, file=escape(path))
     return signing_manifest(names, path.rpartition("/")[0], escape(path))
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-_GNU = re.compile(rb"[ \t]*(\\?)([0-9A-Fa-f]{64})(?: [ *]|[ \t])(.+)", re.DOTALL)
+_GNU = re.compile(rb"[ \t]*(\\?)([0-9A-Fa-f]{64})(?: [ *]|[ \t](?![ *]))(.+)", re.DOTALL)
 _BSD = re.compile(rb"[ \t]*(\\?)(?:SHA256|SHA2-256) ?\((.+)\) ?= ?([0-9A-Fa-f]{64})[ \t]*", re.DOTALL)
 _BARE = re.compile(rb"\s*([0-9A-Fa-f]{64})\s*")
 #: Lines of other algorithms: shorter or longer digests, or another tag.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 #: Each command's module is imported only when it is asked for: (module in this folder, short help).
 COMMANDS = {
     "scan": "identity and content of one checkpoint on this machine",
+    "verify": "does it keep every hash that is on record of it?",
     "compare": "do these folders hold the same checkpoint? (no ranks)",
     "ranks": "one rank of a session: does every rank hold the same?",
     "demo": "real ranks on this machine, a real checkpoint, one deliberate fault",

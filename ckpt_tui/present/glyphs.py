@@ -42,6 +42,13 @@ PHASES = {
     Phase.ABSENT: Mark("?", "?", "absent", "warn"),
 }
 
+#: Whether a file keeps the hashes that are on record of it; None where none was checked.
+RECORDED = {
+    True: Mark("✓", "v", "kept", "dim"),
+    False: Mark("✗", "x", "broken", "bad"),
+    None: Mark("–", "-", "none", "dim"),
+}
+
 
 def state_mark(state: State) -> Mark:
     """The mark of a file's state."""

@@ -6,7 +6,7 @@ Names in facts are escaped text already; nothing in here adds a colour or an esc
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..facts.agreement import CauseCode, Stage
 from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Source, State
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..facts.agreement import Agreement, Difference, Group
-    from ..facts.files import FileResult
+    from ..facts.files import Claim, FileResult
     from ..facts.scan import ScanResult
 
 
@@ -29,8 +29,21 @@ def scan_word(result: ScanResult) -> str:
     if code is not Exit.SAME:
         return "UNDECIDED"
     weights = weight_files(result)
-    verified = weights and all(any(claim.holds for claim in file.claims) for file in weights)
+    verified = weights and all(file.state is State.GOOD and kept(file.claims) for file in weights)
     return "VERIFIED" if verified else "DONE"
+
+
+def kept(claims: Iterable[Claim]) -> bool | None:
+    """Whether a file keeps the hashes on record of it: one that is broken decides; None where none was checked."""
+    checked = {claim.holds for claim in claims} - {None}
+    return None if not checked else False not in checked
+
+
+def recorded_by(claims: Sequence[Claim]) -> str:
+    """Who speaks in the end, in a word each: `hub`, `hub, sums`; where a hash is broken, whose it is."""
+    held = kept(claims)
+    said = [claim.kind.partition("-")[0] for claim in claims if claim.holds is held]
+    return ", ".join(dict.fromkeys(said))
 
 
 def scan_headline(result: ScanResult, now: float) -> str:
@@ -62,7 +75,22 @@ def weight_files(result: ScanResult) -> list[FileResult]:
     return [file for file in result.files if file.role is Role.WEIGHTS and file.state not in apart]
 
 
-def problems(files: Iterable[FileResult]) -> str:
+class _Stated(Protocol):
+    """Whatever has a role and a state: a file's result, or its row on the screen."""
+
+    @property
+    def role(self) -> Role: ...
+    @property
+    def state(self) -> State: ...
+
+
+def state_words(file: FileResult) -> str:
+    """`truncated: 12,345 bytes short`; an error that already begins with the state's word says it once."""
+    error = file.error or file.state.value
+    return error if error.startswith(file.state) else f"{file.state}: {error}"
+
+
+def problems(files: Iterable[_Stated]) -> str:
     """`1 shard truncated, 2 sidecars unreadable`; '' where all are good."""
     apart = BROKEN_STATES | UNDECIDED_STATES | {State.SUSPECT}
     counts = Counter((file.role, file.state) for file in files if file.state in apart)

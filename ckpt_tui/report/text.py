@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from ..facts.agreement import DifferenceKind
 from ..facts.files import Role, Severity, Source, State
 from ..present import ranksets, units, words
-from ..present.glyphs import state_mark
+from ..present.glyphs import RECORDED, state_mark
+from . import records
 from .columns import table, wrapped
 
 if TYPE_CHECKING:
@@ -25,8 +26,11 @@ LISTED = 20
 SEGMENTS = 10
 
 
-def scan_text(result: ScanResult, now: float, *, ascii_only: bool = False) -> str:
-    """A scan: the word, the digests, a line for each file, the findings, and what was left out."""
+def scan_text(result: ScanResult, now: float, *, ascii_only: bool = False, hashes: bool = False) -> str:
+    """A scan: the word, the digests, a line for each file, the findings, and what was left out.
+
+    With `hashes` it ends with what is on record of the files, and whether they keep it.
+    """
     lines = wrapped(f"{words.scan_word(result)}  ", words.scan_headline(result, now), indent=0)
     facts = [
         ("checkpoint", _named(result.checkpoint)),
@@ -35,9 +39,11 @@ def scan_text(result: ScanResult, now: float, *, ascii_only: bool = False) -> st
         ("sha256", result.content_sha256 or ""),
         ("tensors", result.logical_content or ""),
         ("sidecars", result.sidecars or "not known"),
+        ("recorded", records.summary(result)),
     ]
     lines += ["", *table([fact for fact in facts if fact[1]], "<<"), ""]
     lines += _files(result.files, now, ascii_only=ascii_only)
+    lines += records.lines(result, ascii_only=ascii_only) if hashes else []
     lines += _findings(result.findings)
     lines += _section("warnings", result.warnings)
     lines += _not_compared(result.not_compared)
@@ -66,7 +72,7 @@ def _files(files: Sequence[FileResult], now: float, *, ascii_only: bool) -> list
                 mark.word,
                 units.in_unit(file.size, unit),
                 _source(file, now),
-                _recorded(file),
+                _recorded(file, ascii_only=ascii_only),
                 (digest or "")[:DIGITS],
                 file.name,
             ]
@@ -74,6 +80,9 @@ def _files(files: Sequence[FileResult], now: float, *, ascii_only: bool) -> list
     for column, title in ((3, "digest from"), (4, "recorded"), (5, rows[0][5])):
         if rows[0][column] == title and not any(row[column] for row in rows[1:]):
             rows[0][column] = ""
+    if not any(file.claims for file in files):
+        for row in rows:
+            row[4] = ""
     return table(rows, "<<><<<<")
 
 
@@ -86,11 +95,11 @@ def _source(file: FileResult, now: float) -> str:
     return ""
 
 
-def _recorded(file: FileResult) -> str:
-    held = {claim.holds for claim in file.claims}
-    if False in held:
-        return "broken"
-    return "kept" if True in held else ""
+def _recorded(file: FileResult, *, ascii_only: bool) -> str:
+    mark = RECORDED[words.kept(file.claims)].char(ascii_only=ascii_only)
+    if not file.claims or words.kept(file.claims) is not None:
+        return f"{mark} {words.recorded_by(file.claims)}".rstrip()
+    return f"{mark} not checked"
 
 
 def _findings(findings: Sequence[Finding]) -> list[str]:
