@@ -13,9 +13,11 @@ from typing import NamedTuple
 _GNU = re.compile(rb"[ \t]*(\\?)([0-9A-Fa-f]{64})(?: [ *]|[ \t](?![ *]))(.+)", re.DOTALL)
 _BSD = re.compile(rb"[ \t]*(\\?)(?:SHA256|SHA2-256) ?\((.+)\) ?= ?([0-9A-Fa-f]{64})[ \t]*", re.DOTALL)
 _BARE = re.compile(rb"\s*([0-9A-Fa-f]{64})\s*")
-#: Lines of other algorithms: shorter or longer digests, or another tag.
+#: Lines of other algorithms: a digest of another known length, or another tag.
 _OTHER = re.compile(
-    rb"[ \t]*\\?(?:[0-9A-Fa-f]{32,128}[ \t]+[ *]?\S.*|[A-Za-z0-9/-]{2,16} ?\(.+\) ?= ?[0-9A-Za-z+/=]+[ \t]*)"
+    rb"[ \t]*\\?(?:(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{40}|[0-9A-Fa-f]{56}|[0-9A-Fa-f]{96}|[0-9A-Fa-f]{128})[ \t]+\S.*"
+    rb"|[A-Za-z0-9/-]{2,16} ?\(.+\) ?= ?[0-9A-Za-z+/=]+[ \t]*)",
+    re.DOTALL,
 )
 #: No path is as long as this, and no line is worth the time.
 _LONGEST_LINE = 16 << 10
