@@ -156,7 +156,6 @@ def scanning() -> list[Message]:
         sidecar(SHARDS + 1 + place, name)
         for place, name in enumerate(["generation_config.json", "tokenizer.json", "tokenizer_config.json"])
     ]
-    cells = ""
     for number in range(1, SHARDS + 1):
         if number == 7:
             note = "12,345 bytes short"
@@ -169,8 +168,7 @@ def scanning() -> list[Message]:
             rows.append(shard(number, Cell.READING, done=(number * 37 % 90 + 5) / 100))
         else:
             rows.append(shard(number, Cell.WAITING))
-    for row in rows:
-        cells += row.cell.value if isinstance(row, FileRow) else ""
+    cells = "".join(row.cell for row in sorted((r for r in rows if isinstance(r, FileRow)), key=lambda row: row.index))
     cached, done = 12 * SHARD_BYTES, int(22.4 * SHARD_BYTES)
     rows.append(
         RankRow(
@@ -204,7 +202,7 @@ def verified() -> list[Message]:
             heard=NOW,
         )
     )
-    text = "33/33 cached   0.0 GiB read   0.1 s   oldest digest 3 d"
+    text = "33/33 cached, 0.0 GiB read, 0.1 s, oldest digest 3 d"
     rows.append(VerdictRow(word=Word.VERIFIED, text=text, code=0))
     return rows
 
@@ -226,6 +224,7 @@ def agreement() -> Agreement:
                 file_system="ext4 /dev/nvme0n1",
                 group="B" if rank == 2 else "A",
                 files_cached=33,
+                files=33,
                 oldest_digest=NOW - 3000,
                 bytes_sent=400,
             )
@@ -291,7 +290,7 @@ def session(*, decided: bool) -> list[Message]:
     for rank in range(4):
         done = total if decided else int(total * (0.9 - 0.2 * rank))
         files = SHARDS * done // total
-        cells = "+" + "+" * files + (">>" + "." * SHARDS if files < SHARDS else "+" * 8)
+        cells = "+" + "=" * (3 + rank) + "+" * (files - 3 - rank) + (">>" + "." * SHARDS if files < SHARDS else "+" * 8)
         one = status(
             rank,
             Phase.DONE if decided else Phase.CONTENT,

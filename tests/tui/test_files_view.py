@@ -135,7 +135,7 @@ def test_hostile_names_are_shown_in_full_and_give_no_colour(ascii_only: bool) ->
 def test_details_show_digests_whole_and_y_copies_one() -> None:
     async def check() -> None:
         async with driven(streams.verified()) as screen:
-            await screen.shows("VERIFIED", "33/33 cached   0.0 GiB read")
+            await screen.shows("VERIFIED", "33/33 cached, 0.0 GiB read")
             await screen.press("down", "enter")
             whole = streams.shard(2, Cell.CACHED).result
             assert whole is not None

@@ -47,7 +47,7 @@ def test_a_warm_start_reads_nothing_and_says_so(checkpoint: Path, tmp_path: Path
         with watching(scan_argv(checkpoint, tmp_path / "cache")) as child:
             state = child.until(lambda state: state.ended)
     assert state.verdict is not None
-    assert state.verdict.text.startswith("6/6 cached   0.0 MiB read")
+    assert state.verdict.text.startswith("3/3 cached, 0.0 GiB read")
     assert state.ranks[0].status.bytes_cached == state.ranks[0].status.bytes_total
 
 

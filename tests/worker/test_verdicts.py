@@ -18,7 +18,7 @@ def test_all_from_the_cache_reads_in_the_fields_words() -> None:
     files = tuple(streams.result(f"m{number}", cached=True, index=number) for number in range(33))
     said = verdicts.scan_verdict(streams.scan_result(files), NOW)
     assert said.word is Word.VERIFIED
-    assert said.text == "33/33 cached   0.0 GiB read   0.1 s   oldest digest 3 d"
+    assert said.text == "33/33 cached, 0.0 GiB read, 0.1 s, oldest digest 3 d"
     assert said.code == 0
 
 
@@ -96,4 +96,7 @@ def test_a_lost_rank_is_named_even_where_ranks_differ() -> None:
 
 def test_an_agreement_says_how_old_it_is() -> None:
     found = msgspec.structs.replace(streams.agreement(), verdict=Verdict.AGREE, differences=(), summary="all agree")
-    assert verdicts.agreement_verdict(found, NOW).text == "all agree   oldest digest 50 m"
+    assert (
+        verdicts.agreement_verdict(found, NOW).text
+        == "all agree; 4 ranks on 4 hosts, 132/132 cached, oldest digest 50 m"
+    )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...facts.files import MissReason, Role, State
 from ...facts.status import Cell
-from ...present import units
-from ...present.glyphs import CELLS, Mark, state_mark
+from ...present import units, words
+from ...present.glyphs import CELLS, RECORDED, Mark, state_mark
 from .names import Fold, fold
 from .spans import Column, Line, TableRow, line
 
@@ -141,18 +141,10 @@ def _state(file: FileRow, charset: Charset, now: float, room: int) -> Line:
 
 
 def _recorded(claims: tuple[Claim, ...], charset: Charset) -> Line:
-    checked = [claim for claim in claims if claim.holds is not None]
-    if not checked:
-        return line((charset.dash, "faint"))
-    broken = next((claim for claim in checked if not claim.holds), None)
-    if broken is not None:
-        return line((f"{charset.cross} {_origin(broken)}", "bad"))
-    return line(f"{charset.check} {_origin(checked[0])}")
-
-
-def _origin(claim: Claim) -> str:
-    """Who stated it, in a word: `hub` for `hub-blob`."""
-    return claim.kind.partition("-")[0]
+    held = words.kept(claims)
+    mark = RECORDED[held]
+    tone = "bad" if held is False else "faint" if held is None else ""
+    return line((f"{charset.mark(mark)} {words.recorded_by(claims)}".rstrip(), tone))
 
 
 def sidecars_row(files: Iterable[FileRow], charset: Charset) -> TableRow:

@@ -8,6 +8,7 @@ from ...facts import ranksets
 from ...facts.status import Phase
 from ...present import units
 from ...stream.messages import Mode, Word
+from .counts import cached_shards
 from .spans import Line, Span, clip, fit, line, pieces, spread, width
 
 if TYPE_CHECKING:
@@ -194,7 +195,8 @@ def legend(status: RankStatus | None, survey: Survey | None, mean_rate: float, c
     saved = status.bytes_cached / mean_rate if mean_rate > 0 else 0.0
     about = f", about {units.duration(saved)} saved" if saved >= 1 else ""
     unread = f", {amount(status.bytes_cached)} not read" if status.bytes_cached else ""
-    hits = f" {status.files_cached} of {status.files_total} cached{unread}{about}"
+    cached, shards = cached_shards(status, survey.roles)
+    hits = f" {cached:,} of {shards:,} cached{unread}{about}"
     togo = status.bytes_total - status.bytes_done
     block_cached, block_read, block_rest = charset.blocks
     parts = [

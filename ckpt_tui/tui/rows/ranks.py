@@ -9,6 +9,7 @@ from ...facts.agreement import Agreement, Standing
 from ...facts.status import Phase
 from ...present import units
 from ...present.glyphs import PHASES, Mark
+from .counts import cached_shards
 from .spans import Column, Line, TableRow, line, wrapped
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _likeness(row: RankRow, group: Group | None, *, many: bool) -> object:
     if group is not None:
         return (group.name, status.phase in _TROUBLE)
     if status.phase is Phase.DONE:
-        return (status.phase, status.files_cached)
+        return status.phase
     return (status.phase, status.host) if many else status.rank
 
 
@@ -111,7 +112,14 @@ def _bar_width(room: int) -> int:
 
 
 def rank_row(
-    bundle: Bundle, agreement: Agreement | None, charset: Charset, *, unit: units.Unit, now: float, room: int
+    bundle: Bundle,
+    agreement: Agreement | None,
+    charset: Charset,
+    *,
+    roles: str,
+    unit: units.Unit,
+    now: float,
+    room: int,
 ) -> TableRow:
     """A bundle of ranks as one row."""
     statuses = [row.status for row in bundle.rows]
@@ -125,7 +133,8 @@ def rank_row(
     done, total = sum(s.bytes_done for s in statuses), sum(s.bytes_total for s in statuses)
     rate = sum(s.rate for s in statuses)
     heard = max(row.heard for row in bundle.rows)
-    cached = f"{min(s.files_cached for s in statuses)}/{first.files_total}" if first.files_total else ""
+    hits = [cached_shards(status, roles) for status in statuses]
+    cached = f"{min(cached for cached, _ in hits)}/{hits[0][1]}" if hits[0][1] else ""
     troubled = mark.tone in {"bad", "warn"}
     return TableRow(
         bundle.key,

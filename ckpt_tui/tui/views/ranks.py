@@ -62,8 +62,15 @@ class RanksView(View):
     def row_of(self, key: Hashable) -> TableRow:
         """The ranks of a bundle."""
         desk, bundle = self.desk, self._bundles[cast("int", key)]
-        now, room = desk.clock.time(), self.size.width
-        return rows.rank_row(bundle, desk.agreement, desk.charset, unit=self._unit, now=now, room=room)
+        return rows.rank_row(
+            bundle,
+            desk.agreement,
+            desk.charset,
+            roles=desk.state.survey.roles if desk.state.survey else "",
+            unit=self._unit,
+            now=desk.clock.time(),
+            room=self.size.width,
+        )
 
     def turn_fold(self) -> None:
         """Open the row under the cursor, or fold the rank under it with those that are alike."""

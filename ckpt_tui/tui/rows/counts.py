@@ -1,0 +1,18 @@
+"""How many shards of a rank came from its cache: sidecars are read in a moment and count for nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...facts.status import Cell
+
+if TYPE_CHECKING:
+    from ...facts.status import RankStatus
+
+
+def cached_shards(status: RankStatus, roles: str) -> tuple[int, int]:
+    """Cached shards and shards; of all files where a rank does not tell its files one by one."""
+    if not roles or len(status.cells) != len(roles):
+        return status.files_cached, status.files_total
+    shards = [cell for cell, role in zip(status.cells, roles, strict=True) if role == "w"]
+    return shards.count(Cell.CACHED.value), len(shards)
