@@ -11,6 +11,8 @@ import os
 import re
 import unicodedata
 
+from ..facts.outcome import CkptError
+
 # Other (Cc, Cf, Cs, Co, Cn) and separators that break or hide: line, paragraph, and every space but the plain one.
 _UNSAFE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|([\\nrt]))")
@@ -61,10 +63,14 @@ def from_bytes(raw: bytes) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """An exception as one safe line: errno's name and words for an OSError, else its text."""
+    """An exception as one safe line: errno's name and words for an OSError, else its text.
+
+    What we raise ourselves names things as escaped text already, and is not escaped twice.
+    """
     if isinstance(error, OSError) and error.errno is not None:
         import errno
 
         code = errno.errorcode.get(error.errno, str(error.errno))
         return f"{code}: {os.strerror(error.errno)}"
-    return escape(str(error) or type(error).__name__)
+    text = str(error) or type(error).__name__
+    return text if isinstance(error, CkptError) and is_safe(text) else escape(text)

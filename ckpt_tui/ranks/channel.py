@@ -188,6 +188,10 @@ class Channel:
         except StoreLost:
             return
 
+    def close(self) -> None:
+        """Nothing more will be asked of the store."""
+        self._store.close()
+
     def linger(self, company: int, seconds: float) -> None:
         """The store goes with this process, which leaves early: let the others end their session first."""
         end = self._clock.monotonic() + seconds

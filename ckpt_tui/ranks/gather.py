@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from .messages import BadMessage, Present, Step, decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from ..facts.clock import Clock
     from .store import Store
@@ -65,8 +65,7 @@ class StoreGather:
         while self._store.add(f"{base}/count", 0) < len(self._ranks):
             self._watch()
             gone = self._gone()
-            waited_for = [rank for rank in self._ranks if rank not in gone]
-            if self._clock.monotonic() >= end or all(self._store.has(f"{base}/{rank}") for rank in waited_for):
+            if self._clock.monotonic() >= end or (gone and not self._missing(base, gone)):
                 break
             self._clock.sleep(_LOOK)
         present = self._decide(base)
@@ -75,12 +74,16 @@ class StoreGather:
         values = self._store.get([f"{base}/{rank}" for rank in present.ranks]) if present.ranks else []
         return dict(zip(present.ranks, values, strict=True))
 
+    def _missing(self, base: str, gone: Collection[int] = ()) -> list[int]:
+        """The ranks whose messages are not there, but for those that are gone."""
+        return [rank for rank in self._ranks if rank not in gone and not self._store.has(f"{base}/{rank}")]
+
     def _decide(self, base: str) -> Present:
         """Whose messages count: the first to say so decides for all."""
         gone = self._gone()
-        posted = tuple(rank for rank in self._ranks if self._store.has(f"{base}/{rank}"))
-        silent = "did not answer in time"
-        absent = {rank: gone.get(rank, silent) for rank in self._ranks if rank not in posted}
+        whole = self._store.add(f"{base}/count", 0) >= len(self._ranks)
+        absent = {rank: gone.get(rank, "did not answer in time") for rank in ([] if whole else self._missing(base))}
+        posted = tuple(rank for rank in self._ranks if rank not in absent)
         raw = self._store.decide(f"{base}/present", b"", encode(Present(ranks=posted, absent=absent)))
         try:
             return decode(raw, Present)

@@ -139,6 +139,8 @@ class Session:
             self._channel.part(self._company, _PART)
         if self._joining and self._joining.telemetry:
             self._joining.telemetry.leave("has ended", _TELL)
+        if self._channel is not None:
+            self._channel.close()
         self._work.close()
 
     def _run(self) -> Agreement:
@@ -259,7 +261,7 @@ class Session:
         if telemetry is not None and telemetry.broken is not None:
             raise Broken(telemetry.broken)
         if self._leave_at is not None and self._clock.monotonic() >= self._leave_at:
-            raise Interrupted("interrupted; the other ranks were told")
+            raise Interrupted("interrupted; the other ranks were told" if telemetry else "interrupted")
         if telemetry is not None and telemetry.failure is not None:
             raise telemetry.failure
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..facts.outcome import CkptError
 from ..present import units
+from ..present.safe import error_text
 from .liveness import Liveness
 from .messages import BadMessage, Break, Hello, Pulse, decode, encode
 from .processes import LocalProcesses
@@ -67,7 +69,7 @@ class Telemetry:
         #: The break that was declared, by this rank or another.
         self.broken: Break | None = None
         #: Why telemetry ended before its time.
-        self.failure: StoreLost | None = None
+        self.failure: CkptError | None = None
         self._thread = threading.Thread(target=self._run, name="ckpt-tui telemetry", daemon=True)
 
     def start(self) -> None:
@@ -117,8 +119,14 @@ class Telemetry:
         except StoreLost as lost:
             self._look_after()
             self.failure = lost
+        except Exception as error:  # noqa: BLE001 - a rank that no longer beats must not go on as if it did
+            self.failure = CkptError(f"this rank's telemetry failed: {type(error).__name__}: {error_text(error)}")
         finally:
             self._told.set()
+            self._store.close()
+            with self._wake:
+                if self._processes is not None:
+                    self._processes.close()
 
     def _publish(self) -> None:
         self._beat += 1
@@ -163,8 +171,9 @@ class Telemetry:
     def _look_after(self) -> None:
         """The store is lost. What accuses nobody wrongly: whether rank 0, which may have served it, has died here."""
         with self._wake:
-            peers, processes, liveness = self._peers, self._processes, self._liveness
-        if processes is not None and 0 in processes.ended():
+            peers, liveness = self._peers, self._liveness
+            ended = self._processes.ended() if self._processes else frozenset()
+        if 0 in ended:
             self.gone = {0: self._ended(0, peers, liveness), **self.gone}
 
     def _ended(self, rank: int, peers: Mapping[int, Hello], liveness: Liveness) -> str:

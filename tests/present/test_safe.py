@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckpt_tui.facts.outcome import CkptError
 from ckpt_tui.present import safe
 
 names = st.binary(max_size=40).map(os.fsdecode) | st.text(st.characters(codec="utf-8"), max_size=40)
@@ -63,3 +64,9 @@ def test_names_from_public_reports(name: str, text: str) -> None:
 def test_an_os_error_is_told_by_its_code() -> None:
     assert safe.error_text(PermissionError(13, "x", "/secret")) == "EACCES: Permission denied"
     assert safe.error_text(ValueError("a\x1bb")) == "a\\x1bb"
+
+
+def test_what_we_raise_ourselves_is_not_escaped_twice_and_what_others_raise_is() -> None:
+    assert safe.error_text(CkptError("a\\x1b: no such folder")) == "a\\x1b: no such folder"
+    assert safe.error_text(CkptError("raw \x1b")) == "raw \\x1b"
+    assert safe.error_text(ValueError("a\\b")) == "a\\\\b"
