@@ -108,6 +108,7 @@ def scan_settings(
         rehash=rehash,
         use_cache=not no_cache,
         cache_dir=cache_dir or env.get("CKPT_TUI_CACHE_DIR") or None,
+        runtime_dir=env.get("XDG_RUNTIME_DIR") or None,
         host_id=env.get("CKPT_TUI_HOST_ID") or None,
         identity_only=identity_only,
         segments=segments,

@@ -24,8 +24,9 @@ from .validity import Miss, Stamp
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MAGIC = b"ckpttuir"
-_FORMAT = 1
+#: What every record of ours begins with, and nothing else in the folder does.
+MAGIC = b"ckpttuir"
+_FORMAT = 2
 #: Magic, format, layout, bytes of the head, number of segments, number of leaves.
 _PREFIX = struct.Struct("<8sIIQQQ")
 
@@ -36,6 +37,13 @@ class Key(NamedTuple):
     host: str
     file_system: str
     path: bytes
+
+
+class Earlier(NamedTuple):
+    """What the same file held before under the very same stat: other bytes, which is corruption."""
+
+    digest: bytes
+    hashed_at: float
 
 
 class Record(NamedTuple):
@@ -51,6 +59,8 @@ class Record(NamedTuple):
     #: Digests of `WIDTH` bytes each: of the segments in their order, and of each segment's leaves.
     segments: bytes
     leaves: bytes
+    #: Stays until the file is written again, so that no later scan takes the bytes for sound.
+    earlier: Earlier | None = None
 
 
 class _Head(msgspec.Struct, frozen=True, array_like=True):
@@ -65,24 +75,35 @@ class _Head(msgspec.Struct, frozen=True, array_like=True):
     digest: bytes
     sha256: bytes | None
     git_sha1: bytes | None
+    earlier: tuple[bytes, float] | None
 
 
 def encode(key: Key, record: Record) -> bytes:
     """The bytes of a record."""
-    head = msgspec.msgpack.encode((*key, *record[:-2]))
+    head = msgspec.msgpack.encode((*key, *record[:6], record.earlier))
     counts = len(head), len(record.segments) // WIDTH, len(record.leaves) // WIDTH
-    prefix = _PREFIX.pack(_MAGIC, _FORMAT, DIGEST_LAYOUT, *counts)
+    prefix = _PREFIX.pack(MAGIC, _FORMAT, DIGEST_LAYOUT, *counts)
     body = b"".join((prefix, head, record.segments, record.leaves))
     return body + xxhash.xxh3_128_digest(body)
 
 
 def decode(raw: bytes, key: Key) -> Record | Miss:
     """The record in these bytes, or why there is none for this file."""
+    found = parse(raw)
+    if isinstance(found, Miss):
+        return found
+    if found[0] != key:
+        return Miss(MissReason.CORRUPT_RECORD, "written for another file")
+    return found[1]
+
+
+def parse(raw: bytes) -> tuple[Key, Record] | Miss:
+    """The record in these bytes and whose it is, or why there is none."""
     body = memoryview(raw)[:-WIDTH]
     if len(body) < _PREFIX.size or xxhash.xxh3_128_digest(body) != raw[-WIDTH:]:
         return Miss(MissReason.CORRUPT_RECORD)
     magic, format_, layout, head_length, segments, leaves = _PREFIX.unpack_from(body)
-    if (magic, format_, layout) != (_MAGIC, _FORMAT, DIGEST_LAYOUT):
+    if (magic, format_, layout) != (MAGIC, _FORMAT, DIGEST_LAYOUT):
         return Miss(MissReason.OTHER_LAYOUT)
     at = _PREFIX.size + head_length
     middle = at + segments * WIDTH
@@ -92,9 +113,7 @@ def decode(raw: bytes, key: Key) -> Record | Miss:
         head = msgspec.msgpack.decode(body[_PREFIX.size : at], type=_Head)
     except msgspec.MsgspecError:
         return Miss(MissReason.CORRUPT_RECORD)
-    if (head.host, head.file_system, head.path) != key:
-        return Miss(MissReason.CORRUPT_RECORD, "written for another file")
-    return Record(
+    record = Record(
         stamp=Stamp(*head.stamp),
         hashed_at=head.hashed_at,
         segmentation=head.segmentation,
@@ -103,7 +122,9 @@ def decode(raw: bytes, key: Key) -> Record | Miss:
         git_sha1=head.git_sha1,
         segments=bytes(body[at:middle]),
         leaves=bytes(body[middle:]),
+        earlier=Earlier(*head.earlier) if head.earlier else None,
     )
+    return Key(head.host, head.file_system, head.path), record
 
 
 class DigestCache:
@@ -164,7 +185,7 @@ class DigestCache:
 
 
 def _bound(content: bytes, logical: bytes) -> bytes:
-    return xxhash.xxh3_128_digest(_MAGIC + bytes([_FORMAT, DIGEST_LAYOUT]) + content + logical)
+    return xxhash.xxh3_128_digest(MAGIC + bytes([_FORMAT, DIGEST_LAYOUT]) + content + logical)
 
 
 def _write_whole(place: Path, raw: bytes) -> None:

@@ -44,6 +44,10 @@ class Control:
                 return
             self._clock.sleep(min(left, _NAP))
 
+    def pause(self, seconds: float) -> None:
+        """Sleep for so long, unless the scan is to stop."""
+        self.wait_until(self._clock.monotonic() + seconds)
+
     def spend(self, size: int) -> None:
         """Account for bytes that were read; return once they have taken the time that the rate limit gives them."""
         if not self._max_rate:

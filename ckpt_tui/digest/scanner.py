@@ -87,9 +87,10 @@ class Scanner:
             file.finish(result, self._clock.monotonic())
 
         def job(pending: Pending, file: FileProgress) -> Job:
-            def run(buffer: memoryview) -> None:
+            def run(buffer: memoryview) -> bool:
                 file.start(self._clock.monotonic())
                 settle(hasher.read(pending, buffer, file.advance), file)
+                return False
 
             return Job(pending.outcome.file.size, run)
 

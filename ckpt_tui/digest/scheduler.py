@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 _GRACE = 1.0
 #: How often the wish to stop is looked at.
 _POLL = 0.1
+#: How long a thread pauses when every file that is left is being read by other processes.
+_PAUSE = 0.02
 
 
 class Job(NamedTuple):
-    """Work on one file: its bytes to read, and what to do with a thread's buffer."""
+    """Work on one file: its bytes to read, and what to do with a thread's buffer.
+
+    `run` returns True where the file has to wait, because another process is reading it: the others go first.
+    """
 
     size: int
-    run: Callable[[memoryview], None]
+    run: Callable[[memoryview], bool]
 
 
 def default_threads() -> int:
@@ -41,7 +46,10 @@ def run_longest_first(jobs: Iterable[Job], threads: int, control: Control) -> No
     pending = deque(sorted(jobs, key=lambda job: job.size, reverse=True))
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
+    put_off = 0  # in a row
+
     def work() -> None:
+        nonlocal put_off
         buffer = memoryview(bytearray(BLOCK))
         try:
             while not control.cancelled:
@@ -49,7 +57,14 @@ def run_longest_first(jobs: Iterable[Job], threads: int, control: Control) -> No
                     job = pending.popleft()
                 except IndexError:
                     break
-                job.run(buffer)
+                if not job.run(buffer):
+                    put_off = 0
+                    continue
+                pending.append(job)
+                put_off += 1
+                if put_off >= len(pending):
+                    put_off = 0
+                    control.pause(_PAUSE)
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             ended.put(error)
             control.cancel()

@@ -52,15 +52,33 @@ def moved(before: Stamp, after: Stamp) -> str:
     return ", ".join(name for name, old, new in zip(names, before, after, strict=True) if old != new)
 
 
-def refusal(record: Record, stamp: Stamp, wants: Wants, *, max_age: float | None, now: float) -> Miss | None:
-    """Why a record does not answer for a file that has this stamp now; None where it does."""
+def refusal(
+    record: Record,
+    stamp: Stamp,
+    wants: Wants,
+    *,
+    max_age: float | None,
+    now: float,
+    begun: float | None = None,
+    rehash: bool = False,
+) -> Miss | None:
+    """Why a record does not answer for a file that has this stamp now; None where it does.
+
+    `begun` is when this scan began: what another process of this host has read since is as fresh as what we would read.
+    """
+    begun = now if begun is None else begun
     if fields := moved(record.stamp, stamp):
         return Miss(MissReason.CHANGED, fields)
     if wants.sha256 and record.sha256 is None:
         return Miss(MissReason.LACKS_SHA256)
     if wants.git_sha1 and record.git_sha1 is None:
         return Miss(MissReason.LACKS_SHA256, "git-sha1 is claimed and was not computed")
-    if max_age is not None and not 0 <= now - record.hashed_at <= max_age:
+    if record.hashed_at > now:
+        # Since then a write may have got the very times that the record holds.
+        return Miss(MissReason.EXPIRED, "the clock was set back")
+    if rehash and record.hashed_at <= begun:
+        return Miss(MissReason.FORCED)
+    if max_age is not None and begun - record.hashed_at > max_age:
         return Miss(MissReason.EXPIRED)
     return None
 

@@ -15,6 +15,8 @@ class ScanSettings(Fact, frozen=True, kw_only=True):
     use_cache: bool = True
     #: None: the user's cache folder.
     cache_dir: str | None = None
+    #: A folder of this host and user alone (XDG_RUNTIME_DIR), for locks; None: the temporary folder.
+    runtime_dir: str | None = None
     #: What tells this host from others in the cache; None: found by `digest.host`.
     host_id: str | None = None
     identity_only: bool = False

@@ -28,6 +28,8 @@ class Cell(StrEnum):
     READING = ">"
     CACHED = "="
     READ = "+"
+    #: Read by another process of this host while this one went on with other files.
+    SHARED = "*"
     BAD = "!"
     UNREADABLE = "?"
 

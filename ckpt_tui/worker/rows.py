@@ -83,7 +83,7 @@ def other_file(status: RankStatus, index: int, file: CheckpointFile) -> FileRow:
     """
     cell = Cell(status.cells[index]) if index < len(status.cells) else Cell.WAITING
     active = next((one.done for one in status.active if one.index == index), 0)
-    finished = cell in {Cell.CACHED, Cell.READ}
+    finished = cell in {Cell.CACHED, Cell.READ, Cell.SHARED}
     return FileRow(
         rank=status.rank,
         index=index,

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 #: The key of the one row that stands for all sidecars; files have their index as key.
 SIDECARS = "sidecars"
 #: Trouble first, then what moves, what waits, and what is done.
-_ORDER = {Cell.BAD: 0, Cell.UNREADABLE: 1, Cell.READING: 3, Cell.WAITING: 4, Cell.CACHED: 5, Cell.READ: 5}
-_DONE = {Cell.CACHED, Cell.READ}
+_ORDER = {
+    Cell.BAD: 0, Cell.UNREADABLE: 1, Cell.READING: 3, Cell.WAITING: 4, Cell.CACHED: 5, Cell.READ: 5, Cell.SHARED: 5,
+}  # fmt: skip
+_DONE = {Cell.CACHED, Cell.READ, Cell.SHARED}
 #: The rate needs a screen this wide; digest and recorded hashes need this.
 _RATE, _WIDE = 64, 100
 

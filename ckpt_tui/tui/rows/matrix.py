@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from .ranks import Bundle
 
 #: What a cell shows that stands for several shards: the one that matters most.
-_WEIGHT = {Cell.BAD: 5, Cell.UNREADABLE: 4, Cell.READING: 3, Cell.WAITING: 2, Cell.READ: 1, Cell.CACHED: 0}
+_WEIGHT = {
+    Cell.BAD: 5, Cell.UNREADABLE: 4, Cell.READING: 3, Cell.WAITING: 2, Cell.READ: 1, Cell.SHARED: 1, Cell.CACHED: 0,
+}  # fmt: skip
 _LABEL = 14
 #: Up to so many shards stand so far apart.
 _FEW, _APART = 16, 4
