@@ -95,13 +95,14 @@ def _asked(path: str, repo: str | None, save_to: str | None) -> Expected:
     from ..facts.expected import ClaimKind
 
     manifest = _fetched(path, repo)
+    expected = expected_of(manifest, ClaimKind.HUB_ONLINE, f"the hub ({manifest.endpoint})")
     if save_to is not None:
         from ..report import json, write
 
         write.write(save_to, json.encode(manifest), force=True)
         named = f"{manifest.repo_id}@{manifest.revision}"
         print(f"ckpt-tui: the manifest of {named}, {len(manifest.files):,} files, is saved", file=sys.stderr)
-    return expected_of(manifest, ClaimKind.HUB_ONLINE, f"the hub ({manifest.endpoint})")
+    return expected
 
 
 def _fetched(path: str, repo: str | None) -> Manifest:
