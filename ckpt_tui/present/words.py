@@ -135,8 +135,12 @@ def holder(label: str, groups: Sequence[Group]) -> str:
 
 
 def cause_words(difference: Difference) -> str:
-    """`truncated: the file is shorter than its header needs (B: 12 bytes)`; `perhaps` where metadata alone says so."""
+    """`truncated: the file is shorter than its header needs (B: 12 bytes)`; `perhaps` where metadata alone says so.
+
+    A cause that is not known has no name, only what was seen.
+    """
     cause = difference.cause
     facts = f" ({'; '.join(cause.facts)})" if cause.facts else ""
-    likely = "perhaps " if cause.candidate and cause.code is not CauseCode.UNKNOWN else ""
-    return f"{likely}{cause.code.value}: {cause.summary}{facts}"
+    if cause.code is CauseCode.UNKNOWN:
+        return f"{cause.summary}{facts}"
+    return f"{'perhaps ' if cause.candidate else ''}{cause.code.value}: {cause.summary}{facts}"

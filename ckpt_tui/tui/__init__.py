@@ -23,6 +23,7 @@ def run(
     """Open the screen on a worker (`ckpt-tui _worker ...worker_argv`) and return the exit code.
 
     `title` is the path as escaped text; `plain` leaves colours out, as NO_COLOR asks. The worker ends with the screen.
+    The verdict stays on stdout; why there is none goes to stderr.
     """
     from .sources import ChildSource
 
@@ -36,9 +37,12 @@ def run(
         app.run()
     finally:
         source.close()
-    said = "\n".join([*farewell(app.desk.state, title), ""])
+    state = app.desk.state
+    decided = state.verdict is not None and state.verdict.code is not None
+    stream = sys.stdout if decided else sys.stderr
+    said = "\n".join([*farewell(state, title), ""])
     with suppress(OSError):  # the terminal may be gone
-        sys.stdout.flush()
-        sys.stdout.buffer.write(said.encode(sys.stdout.encoding, "backslashreplace"))
-        sys.stdout.flush()
+        stream.flush()
+        stream.buffer.write(said.encode(stream.encoding, "backslashreplace"))
+        stream.flush()
     return app.return_code or 0

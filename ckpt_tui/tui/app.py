@@ -12,6 +12,7 @@ from textual.binding import Binding
 from textual.widgets import Input
 
 from ..facts.clock import SystemClock
+from ..facts.outcome import Exit
 from ..present import units
 from ..stream.messages import Mode, Resync, Watch
 from ..stream.state import Changes, apply
@@ -160,6 +161,9 @@ class CkptApp(App[int]):
         if changes.resync and now - self._resync_at >= 1.0:
             self._resync_at = now
             self._source.send(Resync())
+        if desk.state.bye is not None and desk.state.bye.code == Exit.USAGE:
+            self._leave(Exit.USAGE)  # there is nothing to watch: the shell is told why
+            return
         desk.sample(changes)
         self._draw(changes)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from ckpt_tui.stream.messages import Beat, Bye, Envelope, Hello, Resync
@@ -94,12 +97,29 @@ def test_a_verdict_stands_when_the_worker_is_gone() -> None:
 def test_an_error_is_shown_with_its_reason() -> None:
     async def check() -> None:
         reason = "/models/x: no checkpoint[/b] here"
-        async with driven([streams.hello(), Bye(code=2, reason=reason)]) as screen:
+        async with driven([streams.hello(), Bye(code=3, reason=reason)]) as screen:
             await screen.shows("FAILED", reason)
             await screen.press("q")
+        assert screen.app.return_code == 3
+
+    run(check())
+
+
+def test_where_there_is_nothing_to_watch_the_screen_closes_by_itself() -> None:
+    async def check() -> None:
+        async with driven([streams.hello(), Bye(code=2, reason="no checkpoint")]) as screen:
+            await screen.until(lambda: not screen.app.is_running)
         assert screen.app.return_code == 2
 
     run(check())
+
+
+def test_the_worker_runs_before_textual_is_imported() -> None:
+    code = "import sys, ckpt_tui.tui, ckpt_tui.tui.sources, ckpt_tui.tui.desk
+"
+    code += "print(sorted({'textual', 'torch'} & {*sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_gap_asks_for_a_snapshot_once_a_second() -> None:

@@ -192,6 +192,13 @@ def test_a_stopped_worker_is_said_and_still_leaves_in_time(terminal: Terminal, c
     leave(terminal, 130, time.monotonic())
 
 
+def test_a_path_that_is_none_is_told_to_the_shell(terminal: Terminal) -> None:
+    terminal.run(command(terminal.folder / "nothing-here"))
+    terminal.shows("FAILED", "nothing-here", "left with 2")
+    assert processes(terminal.folder) == []
+    assert terminal.is_sane()
+
+
 def test_to_the_shell_and_back(terminal: Terminal, checkpoint: Path) -> None:
     terminal.run("set -m")
     terminal.run(command(checkpoint, SLOW))

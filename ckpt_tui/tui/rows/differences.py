@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...facts import ranksets
-from ...present import units
+from ...present import units, words
 from .spans import Line, Span, clip, labelled, line, spread, width, wrapped
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ def _difference(agreement: Agreement, difference: Difference, charset: Charset, 
     for letter, held in sorted(difference.groups.items()):
         who = f"{ranks.get(letter, ''):<{wide}}  "
         lines.append(labelled(f"group {letter}", line((who, "plain"), charset.name(held))))
-    if difference.cause.summary:
-        likely = "perhaps" if difference.cause.candidate else "cause"
-        lines += wrapped(likely, charset.name(difference.cause.summary), room)
+    lines += wrapped("cause", charset.name(words.cause_words(difference)), room)
     if difference.cause.mend:
         lines += wrapped("mend", charset.name(difference.cause.mend), room)
     return [clip(one, room - 2, charset.ellipsis) for one in lines]
