@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from ckpt_tui.digest import scan
+from ckpt_tui.digest import scan, validity
 from ckpt_tui.facts.agreement import Verdict
 from ckpt_tui.facts.files import Source, State
 from ckpt_tui.facts.scan import ScanResult
@@ -18,10 +22,12 @@ from ckpt_tui.facts.settings import ScanSettings
 from ckpt_tui.library import compare
 from ckpt_tui.report.text import agreement_text
 from tests.cases import make_cases
+from tests.digest.conftest import SetClock
+from tests.support.checkpoints import flip_bit, payload_offset
+from tests.support.unprivileged import run_unprivileged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 MODEL = "model.safetensors"
 
@@ -81,6 +87,30 @@ def test_o27_a_snapshot_that_was_linked_to_another_blob_is_read_again(
     assert after.content not in {None, before.content}
 
 
+@pytest.mark.parametrize("tick", [1, 2])
+def test_o27_a_rewrite_within_one_tick_of_a_coarse_clock_is_read_again(
+    tick: int, case: Callable[[str], Path], settings: ScanSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Times in whole seconds, as GPFS (1 s) and FAT (2 s) keep them; the clock moves only while the scan waits."""
+    clock = SetClock()
+    clock.now += tick * 0.4
+    of = validity.Stamp.of
+    written = clock.time()
+
+    def coarse(stat: os.stat_result) -> validity.Stamp:
+        moment = int(written // tick * tick) * 10**9
+        return of(stat)._replace(mtime_ns=moment, ctime_ns=moment)
+
+    monkeypatch.setattr(validity.Stamp, "of", coarse)
+    folder = case("O27") / "ckpt"
+    before = scan(str(folder), settings, clock=clock)
+    flip_bit(folder / MODEL, payload_offset(folder / MODEL))
+    written = clock.time()
+    after = scan(str(folder), settings, clock=clock)
+    assert source(after) is Source.READ
+    assert after.content not in {None, before.content}
+
+
 DAMAGE = ["half", "empty", "garbage", "json-list", "future-version", "wrong-digests", "read-only", "dir-in-place"]
 
 
@@ -100,9 +130,33 @@ def test_o29_a_damaged_cache_never_changes_an_answer(
     assert len(after.warnings) <= 1
 
 
+def test_o29_a_cache_that_may_not_be_written_is_one_warning_for_who_is_not_root(settings: ScanSettings) -> None:
+    place = Path(tempfile.mkdtemp(prefix="ckpt-tui-cases-"))
+    place.chmod(0o777)
+    make_cases.CASES["O29"].fn(place, make_cases.CASES["O29"])
+    cached = msgspec.structs.replace(settings, cache_dir=str(place / "cache"))
+
+    def twice() -> bytes:
+        scan(str(place / "ckpt"), cached)
+        for path in (place / "cache").rglob("*"):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        (place / "cache").chmod(0o555)
+        return msgspec.json.encode(scan(str(place / "ckpt"), msgspec.structs.replace(cached, rehash=True)))
+
+    try:
+        plain = scan(str(place / "ckpt"), ScanSettings(use_cache=False, threads=1))
+        after = msgspec.json.decode(run_unprivileged(twice), type=ScanResult)
+        assert (after.content, after.identity) == (plain.content, plain.identity)
+        assert [warning for warning in after.warnings if "the digest cache is not written: EACCES" in warning]
+        assert len(after.warnings) == 1
+    finally:
+        make_cases.restore_modes(place)
+        shutil.rmtree(place)
+
+
 _SCAN = """
 import sys
-from ckpt_tui.digest import scan
+from ckpt_tui.digest import scan, validity
 from ckpt_tui.facts.settings import ScanSettings
 print(scan(sys.argv[1], ScanSettings(cache_dir=sys.argv[2], threads=1)).content)
 """
