@@ -115,8 +115,7 @@ def test_where_there_is_nothing_to_watch_the_screen_closes_by_itself() -> None:
 
 
 def test_the_worker_runs_before_textual_is_imported() -> None:
-    code = "import sys, ckpt_tui.tui, ckpt_tui.tui.sources, ckpt_tui.tui.desk
-"
+    code = "import sys, ckpt_tui.tui, ckpt_tui.tui.sources, ckpt_tui.tui.desk;"
     code += "print(sorted({'textual', 'torch'} & {*sys.modules}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
