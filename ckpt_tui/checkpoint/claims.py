@@ -26,6 +26,7 @@ from ..present.safe import escape
 from .find import enclosing_snapshot
 from .gitlfs import tracked_files
 from .opening import read_file
+from .sums import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -125,7 +126,8 @@ class Records:
     def listed(self) -> Iterator[tuple[str, str]]:
         """Every file of the hub's own listing of a snapshot, and the listing's origin."""
         for name in self._tree(self._repo, self._commit) if self._repo else ():
-            if name.startswith(self._prefix):
+            raw = name.encode("utf-8", "surrogatepass")
+            if name.startswith(self._prefix) and inside(raw) == raw:
                 yield name.removeprefix(self._prefix), _tree_name(self._commit)
 
     def expected(self, name: str) -> tuple[str, Size] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,11 @@ import msgspec
 from ..facts.expected import MANIFEST_SCHEMA, ClaimKind, Expected, ExpectedFile, Manifest
 from ..facts.outcome import Exit, UsageError, scan_code
 from ..facts.scan import SCAN_SCHEMA, ScanResult
-from ..present.safe import error_text, escape, is_safe
+from ..present.safe import error_text, escape, is_safe, unescape
 from .opening import read_file
 from .recorded import checksums, signing_manifest, stem_of, unused
 from .signing import BadManifest, NotSigned, parse_signed
-from .sums import parse_sums
+from .sums import inside, parse_sums
 
 if TYPE_CHECKING:
     from .claims import Records
@@ -90,9 +91,16 @@ def _from_scan(scan: ScanResult, name: str) -> Expected:
 def _check_names(files: tuple[ExpectedFile, ...], origin: str) -> None:
     """Names become paths: they must be as `escape` makes them, and stay below the root."""
     for file in files:
-        parts = file.name.split("/")
-        if not is_safe(file.name) or ".." in parts or "" in parts or "\\x00" in file.name:
+        if not is_safe(file.name) or not _is_path(unescape(file.name)):
             raise UsageError(f"{origin}: names a file that no checkpoint holds: {escape(file.name)}")
+
+
+def _is_path(name: str) -> bool:
+    try:
+        raw = os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return inside(raw) == raw
 
 
 def refuse_another(expected: Expected, place: Place, records: Records) -> None:

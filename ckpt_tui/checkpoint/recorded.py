@@ -30,6 +30,8 @@ _OF_ALL = re.compile(r"(?is)sha256(?:sums?)?(?:\.txt)?")
 #: Names that only suggest it; what turns out to be something else is passed over.
 _PERHAPS = re.compile(r"(?is).*(?:sums|checksum)[^.]*(?:\.(?:txt|sums?|lst))?")
 _SIGNED = re.compile(r"(?is)(.+\.sig|.+\.sigstore(?:\.json)?)")
+#: Each of these names holds one of these words.
+_WORDS = ("sha256", "sums", "checksum", ".sig")
 #: The name that model-signing gives its file unless told otherwise.
 _SIGNATURE = "model.sig"
 #: Said wherever digests from a signing manifest are shown.
@@ -38,6 +40,9 @@ UNCHECKED = "its signature is not checked"
 
 def is_record(name: str) -> bool:
     """Whether a file of this name states digests of others."""
+    lower = name.lower()
+    if not any(word in lower for word in _WORDS):  # a folder may hold very many names
+        return False
     if _OF_ONE.fullmatch(name) or _OF_ALL.fullmatch(name) or _SIGNED.fullmatch(name):
         return True
     return bool(_PERHAPS.fullmatch(name)) and kind_of(name) is Kind.OTHER

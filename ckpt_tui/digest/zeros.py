@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 _ZEROS = memoryview(bytes(LEAF))
 #: Smaller tensors are left alone, as in holes: biases are zero by nature.
 _SMALLEST = 4096
-#: A run of zero tensors is suspicious from this many bytes on: at the end of a file, where a download stopped;
-#: in the middle, where several neighbours are zero as a part of a parallel download leaves them; and a lone tensor,
-#: which may well be zero on purpose (an adapter before its training), only where it is huge.
+#: A run of zero tensors is suspicious from this many bytes on: at the end of a file, where a download stopped; in the
+#: middle, where several neighbours are zero as a part of a parallel download leaves them; and a lone tensor, which may
+#: well be zero on purpose, only where it is huge. Tensors that are zero one by one, here and there, are an adapter
+#: before its training, whose last one may be the last of the file.
 _AT_THE_END, _NEIGHBOURS, _ALONE = 64 << 10, 1 << 20, 16 << 20
 
 
@@ -37,10 +38,12 @@ class _Run(NamedTuple):
     def length(self) -> int:
         return sum(tensor.length for tensor in self.tensors)
 
-    @property
-    def suspicious(self) -> bool:
-        least = _AT_THE_END if self.last else _NEIGHBOURS if len(self.tensors) > 1 else _ALONE
-        return self.length >= least
+    def is_suspicious(self, lone: int) -> bool:
+        """Whether nobody would write this; `lone` counts the runs of one tensor in the file."""
+        several = len(self.tensors) > 1
+        if self.last and (several or lone == 1):
+            return self.length >= _AT_THE_END
+        return self.length >= (_NEIGHBOURS if several else _ALONE)
 
 
 def zeros_digest(length: int) -> bytes:
@@ -61,7 +64,9 @@ def written_zeros(header: Header, segments: bytes) -> str | None:
     if len(digests) != len(header.tensors) or not set(zeros.values()).intersection(digests):
         return None
     empty = [zeros.get(tensor.length) == digest for tensor, digest in zip(header.tensors, digests, strict=True)]
-    found = [tensor for run in _runs(header.tensors, empty) if run.suspicious for tensor in run.tensors]
+    runs = list(_runs(header.tensors, empty))
+    lone = sum(len(run.tensors) == 1 for run in runs)
+    found = [tensor for run in runs if run.is_suspicious(lone) for tensor in run.tensors]
     if not found:
         return None
     end = found[-1].offset + found[-1].length

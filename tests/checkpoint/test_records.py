@@ -310,6 +310,9 @@ SAFE = {"files": (ExpectedFile(name="model.safetensors", sha256="0" * 64),)}
         (b'{"a":' * 100_000, "what it says it is"),
         (msgspec.json.encode(manifest(Path(), files=(ExpectedFile(name="../x"),))), "no checkpoint holds"),
         (msgspec.json.encode(manifest(Path(), files=(ExpectedFile(name="\x1b[31m"),))), "no checkpoint holds"),
+        (msgspec.json.encode(manifest(Path(), files=(ExpectedFile(name="\\ud800"),))), "no checkpoint holds"),
+        (msgspec.json.encode(manifest(Path(), files=(ExpectedFile(name="\\x00"),))), "no checkpoint holds"),
+        (msgspec.json.encode(manifest(Path(), files=(ExpectedFile(name="/x"),))), "no checkpoint holds"),
         (msgspec.json.encode(manifest(Path(), repo_id="a\nb", **SAFE)), "nothing of ours"),
     ],
 )

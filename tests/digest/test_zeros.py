@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckpt_tui.digest.cut import Span
-from ckpt_tui.digest.stream import SegmentStream
+from ckpt_tui.digest.pieces import segments_of
 from ckpt_tui.digest.zeros import zeros_digest
-from ckpt_tui.facts.files import FileResult, SegmentKind, Source, State
+from ckpt_tui.facts.files import FileResult, Source, State
 from ckpt_tui.facts.outcome import Exit, scan_code
 from ckpt_tui.facts.scan import ScanResult
 from tests.support.checkpoints import noise, safetensors_bytes
@@ -23,9 +22,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 @given(st.integers(0, 3 * MIB + 1))
 def test_the_digest_of_zeros_is_that_of_a_segment_of_them(length: int) -> None:
-    stream = SegmentStream([Span(SegmentKind.TENSOR, "w", 0, length)])
-    stream.update(memoryview(bytes(length)))
-    assert zeros_digest(length) == stream.segments
+    assert zeros_digest(length) == segments_of([length], bytes(length))
 
 
 def write(folder: Path, *tensors: tuple[int, bool]) -> Path:
@@ -70,6 +67,7 @@ def test_a_file_that_was_never_finished_is_suspect_cold_and_warm(tmp_path: Path,
         pytest.param([FULL, (64 * KIB, True), (64, False)], State.SUSPECT, id="and a small one after it"),
         pytest.param([FULL, (64 * KIB, True), FULL], State.GOOD, id="a tensor in the middle"),
         pytest.param([(2 * MIB, True), FULL, (2 * MIB, True), FULL], State.GOOD, id="an adapter before its training"),
+        pytest.param([FULL, (MIB, True)] * 2, State.GOOD, id="an adapter before its training to its end"),
         pytest.param([FULL, (MIB, True), (MIB, True), FULL], State.SUSPECT, id="neighbours in the middle"),
         pytest.param([FULL, (16 * MIB, True), FULL], State.SUSPECT, id="a huge tensor in the middle"),
         pytest.param([(0, True), FULL, (0, True)], State.GOOD, id="tensors without bytes"),
