@@ -74,6 +74,7 @@ _SCAN_OPTIONS = (
     click.option("--cache-dir", type=click.Path(file_okay=False), help="Where the digest cache lies."),
     click.option("--max-age", type=Age(), help="Read again what was hashed longer ago, e.g. 7d."),
     click.option("--max-rate", type=Rate(), default=0.0, help="Read at most this many bytes a second, e.g. 200M."),
+    click.option("--drop-page-cache", is_flag=True, help="Release each file's cached pages after it was read."),
     click.option("--include", multiple=True, metavar="GLOB", help="Add weights that the index does not name."),
     click.option("--trust-fs", multiple=True, metavar="NAME", help="Vouch for the timestamps of a file system."),
 )
@@ -95,6 +96,7 @@ def scan_settings(
     cache_dir: str | None = None,
     max_age: float | None = None,
     max_rate: float = 0.0,
+    drop_page_cache: bool = False,
     include: tuple[str, ...] = (),
     trust_fs: tuple[str, ...] = (),
     identity_only: bool = False,
@@ -116,6 +118,7 @@ def scan_settings(
         trust_fs=trust_fs,
         max_age=max_age,
         max_rate=max_rate,
+        drop_page_cache=drop_page_cache,
     )
 
 

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ..facts.outcome import Interrupted
+from .crew import Crew
 
 if TYPE_CHECKING:
     from ..facts.clock import Clock
@@ -25,6 +26,8 @@ class Control:
         self._lock = threading.Lock()
         self._due = 0.0  # when the bytes that were spent are worth their time
         self.cancelled = False
+        #: Who helps whom.
+        self.crew = Crew()
 
     def cancel(self) -> None:
         """Make every thread stop at its next block."""

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..checkpoint.opening import denied, open_regular
-from ..facts.files import MissReason, Segmentation, SegmentKind, Source, State
+from ..facts.files import MissReason, Segmentation, Source, State
 from .cache import DigestCache, Key, Record
-from .cut import Cut, Span, cut
+from .cut import Cut, cut
 from .filesystem import FileSystem, FileSystems
 from .host import host_id
 from .layout import WIDTH
-from .reader import Moved, Reader, Reading, Sight, Target, look
-from .stream import SegmentStream
+from .passes import Moved
+from .pieces import segments_of
+from .reader import Reader, Reading, Sight, Target, look
 from .survey import UNOPENED
 from .validity import Miss, Wants, refusal, unfit
 
@@ -66,7 +67,7 @@ class Hasher:
         self._settings = settings
         self._survey = survey
         self._clock = clock
-        self._reader = Reader(control, clock)
+        self._reader = Reader(control, clock, drop_page_cache=settings.drop_page_cache)
         self._file_systems = FileSystems()
         self._cache = _open_cache(settings)
         self._unfit: dict[str, str] = {}
@@ -199,9 +200,7 @@ def _open_cache(settings: ScanSettings) -> DigestCache | None:
 def _same_header(record: Record, header: Header | None) -> bool:
     if header is None:
         return False
-    stream = SegmentStream([Span(SegmentKind.HEADER, "", 0, len(header.raw))])
-    stream.update(memoryview(header.raw))
-    return record.segments[:WIDTH] == stream.segments
+    return record.segments[:WIDTH] == segments_of((len(header.raw),), header.raw)
 
 
 def _other_cut(record: Record, file: CheckpointFile) -> Miss | None:

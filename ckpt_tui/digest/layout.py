@@ -10,10 +10,12 @@ little-endian, byte strings stand behind their length as such an integer, lists 
 from __future__ import annotations
 
 import hashlib
+import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
 
+from ..facts.files import SegmentKind
 from ..facts.scan import DIGEST_LAYOUT
 from ..present.safe import unescape
 
@@ -42,12 +44,13 @@ def _domain(kind: bytes) -> bytes:
 
 _SEGMENT_DOMAIN = _domain(b"segment")
 _DIGEST_PREFIX = _integer(WIDTH)
-_ONE_LEAF = _integer(1) + _DIGEST_PREFIX
+_one = struct.Struct("<Q").pack
+_three = struct.Struct("<QQQ").pack
 
 
 def name_bytes(name: str) -> bytes:
     """The bytes that a tensor's escaped name stands for: UTF-8, lone surrogates of a JSON escape included."""
-    return unescape(name).encode("utf-8", "surrogatepass")
+    return (unescape(name) if "\\" in name else name).encode("utf-8", "surrogatepass")
 
 
 def leaf_digest(piece: bytes | memoryview) -> bytes:
@@ -63,23 +66,39 @@ def segment_digest(length: int, leaves: Sequence[bytes]) -> bytes:
     return xxhash.xxh3_128_digest(b"".join(fields))
 
 
-def small_segment_digest(length: int, leaf: bytes) -> bytes:
-    """`segment_digest` of a segment that is one leaf: most tensors of a checkpoint with very many are."""
-    return xxhash.xxh3_128_digest(_SEGMENT_DOMAIN + length.to_bytes(8, "little") + _ONE_LEAF + leaf)
+def segment_digests(lengths: Iterable[int], leaves: bytes) -> bytes:
+    """The digests of consecutive segments of these lengths; `leaves` holds those of all their leaves in order.
+
+    In bulk, as a checkpoint may have a hundred thousand tensors of one leaf each.
+    """
+    digest = xxhash.xxh3_128_digest
+    heads: dict[int, bytes] = {}
+    digests: list[bytes] = []
+    at = 0
+    for length in lengths:
+        if 0 < length <= LEAF:
+            head = heads.get(length)
+            if head is None:
+                head = heads[length] = _SEGMENT_DOMAIN + _integer(length) + _integer(1) + _DIGEST_PREFIX
+            digests.append(digest(head + leaves[at : at + WIDTH]))
+            at += WIDTH
+        else:
+            end = at + -(-length // LEAF) * WIDTH
+            digests.append(segment_digest(length, [leaves[place : place + WIDTH] for place in range(at, end, WIDTH)]))
+            at = end
+    return b"".join(digests)
 
 
 def file_digest(spans: Sequence[Span], digests: bytes) -> bytes:
     """The digest of a file over its segments; `digests` holds theirs, `WIDTH` bytes each, in the order of the spans."""
-    hasher = xxhash.xxh3_128(_domain(b"file") + _integer(len(spans)))
-    for place, span in enumerate(spans):
-        hasher.update(
-            _string(span.kind.value.encode())
-            + _string(name_bytes(span.name))
-            + _integer(span.offset)
-            + _integer(span.length)
-            + _string(digests[place * WIDTH : (place + 1) * WIDTH])
-        )
-    return hasher.digest()
+    fields = [_domain(b"file"), _integer(len(spans))]
+    kinds = {kind: _string(kind.value.encode()) for kind in SegmentKind}
+    at = 0
+    for kind, name, offset, length, _, _ in spans:
+        raw = name_bytes(name)
+        fields += (kinds[kind], _one(len(raw)), raw, _three(offset, length, WIDTH), digests[at : at + WIDTH])
+        at += WIDTH
+    return xxhash.xxh3_128_digest(b"".join(fields))
 
 
 class Member(NamedTuple):
@@ -127,11 +146,15 @@ class TensorFact(NamedTuple):
 def logical_content(tensors: Iterable[TensorFact]) -> bytes:
     """Digest of the tensors wherever they lie: the same weights in other shards have the same."""
     ordered = sorted(tensors)
-    hasher = hashlib.sha256(_domain(b"logical") + _integer(len(ordered)))
+    fields = [_domain(b"logical"), _integer(len(ordered))]
+    kinds: dict[tuple[bytes, tuple[int, ...]], bytes] = {}  # a checkpoint has few pairs of dtype and shape
     for name, dtype, shape, digest in ordered:
-        dimensions = b"".join(map(_integer, shape))
-        hasher.update(_string(name) + _string(dtype) + _integer(len(shape)) + dimensions + _string(digest))
-    return hasher.digest()
+        kind = kinds.get((dtype, shape))
+        if kind is None:
+            kind = _string(dtype) + _integer(len(shape)) + b"".join(map(_integer, shape)) + _DIGEST_PREFIX
+            kinds[dtype, shape] = kind
+        fields += (_one(len(name)), name, kind, digest)
+    return hashlib.sha256(b"".join(fields)).digest()
 
 
 class HeaderFact(NamedTuple):

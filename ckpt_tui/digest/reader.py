@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import suppress
+import threading
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..checkpoint.opening import open_regular
 from .filesystem import FileSystem, open_for_writing
 from .layout import file_digest
-from .stream import SegmentStream
+from .passes import AnyOrder, InOrder, Moved, Source
+from .pieces import Pieces
 from .validity import Stamp, Wants, moved, step
 
 if TYPE_CHECKING:
@@ -19,20 +21,8 @@ if TYPE_CHECKING:
 
     from ..facts.clock import Clock
     from .control import Control
+    from .crew import Crew
     from .cut import Span
-
-#: Bytes of the one buffer that a thread reads into.
-BLOCK = 1 << 20
-#: How far the kernel is asked to read ahead of the hashing.
-_AHEAD = 16 * BLOCK
-
-
-class Moved(Exception):
-    """The file is not what it was: `fields` are the parts of its stamp that moved, or what else shows it."""
-
-    def __init__(self, fields: str) -> None:
-        super().__init__(fields)
-        self.fields = fields
 
 
 class Digests(NamedTuple):
@@ -84,21 +74,26 @@ class Reader:
     Any write that comes a timestamp step after a stat must move the ctime. A file that moved is read once more.
     """
 
-    def __init__(self, control: Control, clock: Clock) -> None:
+    def __init__(self, control: Control, clock: Clock, *, drop_page_cache: bool = False) -> None:
         self._control = control
         self._clock = clock
+        self._drop = drop_page_cache
 
     def read(self, target: Target, buffer: memoryview, advance: Callable[[int], None]) -> Reading:
-        """Read one file. `advance` is called with the bytes of each block, and with minus all of them before a retry.
+        """Read one file. `advance` is called with the bytes of each piece, and with minus all of them before a retry.
+
+        It may be called by several threads, one at a time.
 
         Raises `Moved` where it moved twice or is not the file that was seen any more, OSError, and `Interrupted`.
         """
         done = 0
+        counting = threading.Lock()
 
         def block(count: int) -> None:
             nonlocal done
-            done += count
-            advance(count)
+            with counting:
+                done += count
+                advance(count)
             self._control.spend(count)
 
         try:
@@ -118,7 +113,14 @@ class Reader:
                 raise Moved("size")
             self._control.wait_until(seen.monotonic + step(target.file_system, seen.stamp))
             written = target.file_system.local and open_for_writing(descriptor)
-            digests = read_digests(descriptor, size, target.spans, wants=target.wants, buffer=buffer, advance=block)
+            try:
+                digests = read_digests(
+                    descriptor, size, target.spans,
+                    wants=target.wants, buffer=buffer, advance=block, crew=self._control.crew,
+                )  # fmt: skip
+            finally:
+                if self._drop:
+                    _drop_pages(descriptor)
             here, there = os.fstat(descriptor), target.path.stat()
         finally:
             os.close(descriptor)
@@ -129,6 +131,12 @@ class Reader:
         return Reading(digests, seen, written)
 
 
+def _drop_pages(descriptor: int) -> None:
+    """Give the memory back that the kernel keeps a file in; it stays where somebody has it mapped or dirty."""
+    with suppress(OSError):
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def read_digests(
     descriptor: int,
     size: int,
@@ -137,36 +145,28 @@ def read_digests(
     wants: Wants,
     buffer: memoryview,
     advance: Callable[[int], None],
+    crew: Crew | None = None,
 ) -> Digests:
-    """Hash `size` bytes from the start of an open file; `advance` is called with the length of each block.
+    """Hash `size` bytes from the start of an open file; `advance` is called with the length of each piece.
 
-    Raises `Moved` where the file ends early, OSError, and whatever `advance` raises.
+    Where a crew helps, other threads read and hash pieces too, and `advance` is called by them as well. Raises `Moved`
+    where the file ends early, OSError, and whatever `advance` raises.
     """
-    stream = SegmentStream(spans)
+    with suppress(OSError):  # advice only: some file systems take none
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
     sha256 = hashlib.sha256(usedforsecurity=False) if wants.sha256 else None
     git_sha1 = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False) if wants.git_sha1 else None
-    done = ahead = 0
-    while done < size:
-        while ahead < min(size, done + _AHEAD):  # the kernel reads on while we hash
-            with suppress(OSError):  # advice only: some file systems take none
-                os.posix_fadvise(descriptor, ahead, BLOCK, os.POSIX_FADV_WILLNEED)
-            ahead += BLOCK
-        count = os.readv(descriptor, [buffer[: size - done]])
-        if not count:
-            raise Moved("size")
-        block = buffer[:count]
-        if sha256:
-            sha256.update(block)
-        if git_sha1:
-            git_sha1.update(block)
-        stream.update(block)
-        done += count
-        advance(count)
-    segments = bytes(stream.segments)
+    hashes = [hash_.update for hash_ in (sha256, git_sha1) if hash_]
+    pieces = Pieces([span.length for span in spans])
+    source = Source(descriptor, pieces)
+    reading = InOrder(source, hashes, advance) if hashes else AnyOrder(source, advance)
+    with crew.helped(reading.step, reading.helpers) if crew else nullcontext():
+        reading.run(buffer)
+    segments = pieces.segments()
     return Digests(
         file=file_digest(spans, segments),
         segments=segments,
-        leaves=bytes(stream.leaves),
+        leaves=bytes(pieces.leaves),
         sha256=sha256.digest() if sha256 else None,
         git_sha1=git_sha1.digest() if git_sha1 else None,
     )

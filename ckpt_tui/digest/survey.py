@@ -11,8 +11,10 @@ from ..checkpoint.opening import denied, open_regular
 from ..facts.agreement import TableRow
 from ..facts.files import Role, Segmentation, State
 from . import layout
+from .buffers import new_buffer
 from .cut import cut
-from .reader import BLOCK, Digests, Moved, read_digests
+from .passes import Moved
+from .reader import Digests, read_digests
 from .validity import Wants
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ def take(checkpoint: Checkpoint, advance: Callable[[int], None]) -> Survey:
     counted = [file for file in checkpoint.files if file.state not in APART]
     weights = [file for file in counted if file.role is Role.WEIGHTS]
     covered = [file for file in counted if file.role is Role.SIDECAR and is_metadata(file.raw_name)]
-    buffer = memoryview(bytearray(BLOCK))
+    buffer = new_buffer()
     for file in covered:
         if file.state in UNOPENED:
             continue

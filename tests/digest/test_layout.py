@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckpt_tui.checkpoint.model import Header, TensorEntry
 from ckpt_tui.digest import layout
-from ckpt_tui.digest.cut import EXTENT, Span, cut
-from ckpt_tui.digest.stream import SegmentStream
+from ckpt_tui.digest.cut import EXTENT, cut
+from ckpt_tui.digest.pieces import LONGEST, Pieces
 from ckpt_tui.facts.files import Segmentation, SegmentKind
 from ckpt_tui.present.safe import escape
 from tests.support.checkpoints import noise
@@ -17,49 +19,41 @@ from tests.support.checkpoints import noise
 LENGTHS = st.one_of(
     st.integers(0, 9), st.just(0), st.integers(layout.LEAF - 2, layout.LEAF + 2), st.integers(0, 3 * layout.LEAF)
 )
-BLOCKS = st.lists(st.one_of(st.integers(1, 16), st.integers(1, 2 * layout.LEAF)), min_size=1, max_size=8)
-
-
-def spans_of(lengths: list[int]) -> tuple[Span, ...]:
-    spans, offset = [], 0
-    for place, length in enumerate(lengths):
-        spans.append(Span(SegmentKind.TENSOR, f"t{place}", offset, length))
-        offset += length
-    return tuple(spans)
-
-
-def streamed(spans: tuple[Span, ...], raw: bytes, blocks: list[int]) -> SegmentStream:
-    stream = SegmentStream(spans)
-    at, turn = 0, 0
-    while at < len(raw):
-        # Tiny blocks would take for ever over megabytes: they come first, then the largest.
-        size = blocks[turn] if turn < len(blocks) else max(*blocks, layout.LEAF // 3)
-        stream.update(memoryview(raw)[at : at + size])
-        at, turn = at + size, turn + 1
-    return stream
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(LENGTHS, max_size=6), BLOCKS)
-def test_streamed_and_at_once_are_the_same_whatever_the_blocks(lengths: list[int], blocks: list[int]) -> None:
-    spans = spans_of(lengths)
+@given(st.lists(LENGTHS, max_size=6), st.randoms(use_true_random=False))
+def test_pieces_cover_a_file_once_and_give_its_digests_in_whatever_order_they_come(
+    lengths: list[int], random: Random
+) -> None:
     raw = noise("layout", sum(lengths))
-    expected, all_leaves = [], []
-    for span in spans:
-        piece = raw[span.offset : span.offset + span.length]
-        leaves = [layout.leaf_digest(piece[at : at + layout.LEAF]) for at in range(0, len(piece), layout.LEAF)]
-        expected.append(layout.segment_digest(len(piece), leaves))
+    expected, all_leaves, offset = [], [], 0
+    for length in lengths:
+        segment = raw[offset : offset + length]
+        leaves = [layout.leaf_digest(segment[at : at + layout.LEAF]) for at in range(0, length, layout.LEAF)]
+        expected.append(layout.segment_digest(length, leaves))
         all_leaves += leaves
-    stream = streamed(spans, raw, blocks)
-    assert stream.complete
-    assert bytes(stream.segments) == b"".join(expected)
-    assert bytes(stream.leaves) == b"".join(all_leaves)
+        offset += length
+    pieces = Pieces(lengths)
+    ranges = list(pieces)
+    assert [0, *(piece.offset + piece.length for piece in ranges)] == [*(piece.offset for piece in ranges), len(raw)]
+    assert all(0 < piece.length <= LONGEST for piece in ranges)
+    random.shuffle(ranges)
+    for piece in ranges:
+        pieces.hash(piece, memoryview(raw)[piece.offset : piece.offset + piece.length])
+    assert pieces.segments() == b"".join(expected)
+    assert bytes(pieces.leaves) == b"".join(all_leaves)
 
 
-def test_a_stream_that_misses_a_byte_is_not_complete() -> None:
-    stream = SegmentStream(spans_of([3, 4]))
-    stream.update(memoryview(b"123456"))
-    assert not stream.complete
+def test_neighbours_share_a_piece_as_far_as_it_holds_them() -> None:
+    small, rest = layout.LEAF // 64, 5
+    pieces = list(Pieces([small] * 64 + [2 * layout.LEAF + rest] + [0, 7]))
+    assert [(piece.length, piece.last - piece.first) for piece in pieces] == [
+        (64 * small, 64),
+        (layout.LEAF, 1),
+        (layout.LEAF, 1),
+        (rest + 7, 2),
+    ]
 
 
 @st.composite

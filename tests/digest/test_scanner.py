@@ -217,14 +217,14 @@ def test_a_file_that_cannot_be_read_is_unreadable_and_the_others_are_known(
     folder: Path, scanned: Scan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken_inode = (folder / SHARD).stat().st_ino
-    real = os.readv
+    real = os.preadv
 
-    def readv(descriptor: int, buffers: list[memoryview]) -> int:
+    def preadv(descriptor: int, buffers: list[memoryview], offset: int) -> int:
         if os.fstat(descriptor).st_ino == broken_inode:
             raise OSError(5, os.strerror(5))
-        return real(descriptor, buffers)
+        return real(descriptor, buffers, offset)
 
-    monkeypatch.setattr(os, "readv", readv)
+    monkeypatch.setattr(os, "preadv", preadv)
     result = scanned(folder)
     file = named(result, SHARD)
     assert (file.state, file.digest) == (State.UNREADABLE, None)

@@ -1,0 +1,111 @@
+"""A file as pieces that are read at one go and hashed apart from each other: whole leaves, packed together. Pure."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import xxhash
+
+from .layout import LEAF, WIDTH, segment_digests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+#: The longest piece: what a thread's buffer has to hold.
+LONGEST = LEAF
+#: With this many leaves in a piece, hashing them is mostly Python, which threads cannot do at once.
+_MANY = 8
+#: Held while the leaves of such a piece are hashed: two threads that pass the interpreter's lock back and forth for
+#: each leaf take longer than one after the other.
+_python = threading.Lock()
+
+
+class Range(NamedTuple):
+    """Where a piece lies in its file, and which leaves it holds, as a range of their numbers."""
+
+    offset: int
+    length: int
+    first: int
+    last: int
+
+
+class Pieces:
+    """The pieces of a file whose segments have these lengths, and the digests of its leaves as they come.
+
+    Pieces may come in any order and from any thread.
+    """
+
+    def __init__(self, lengths: Sequence[int]) -> None:
+        self._lengths = lengths
+        #: Where each leaf ends, after the beginning of the first.
+        self._ends = list(accumulate(_leaves(lengths), initial=0))
+        self._starts = list(_starts(self._ends))
+        self.leaves = bytearray(WIDTH * (len(self._ends) - 1))
+
+    def __len__(self) -> int:
+        """How many pieces there are."""
+        return len(self._starts) - 1
+
+    def __getitem__(self, number: int) -> Range:
+        """One of them, counted from 0."""
+        first, last = self._starts[number], self._starts[number + 1]
+        offset = self._ends[first]
+        return Range(offset, self._ends[last] - offset, first, last)
+
+    def __iter__(self) -> Iterator[Range]:
+        """All of them, in order."""
+        return (self[number] for number in range(len(self)))
+
+    def hash(self, piece: Range, data: memoryview) -> None:
+        """Take the bytes of a piece."""
+        first, last = piece.first, piece.last
+        if last - first == 1:
+            digests = xxhash.xxh3_128_digest(data)
+        elif last - first < _MANY:
+            digests = self._digests(piece, data)
+        else:
+            with _python:
+                digests = self._digests(piece, data)
+        self.leaves[first * WIDTH : last * WIDTH] = digests
+
+    def _digests(self, piece: Range, data: memoryview) -> bytes:
+        offset, _, first, last = piece
+        digest = xxhash.xxh3_128_digest
+        ends = self._ends[first : last + 1]
+        return b"".join([digest(data[begin - offset : end - offset]) for begin, end in pairwise(ends)])
+
+    def segments(self) -> bytes:
+        """The digests of all segments, once every piece has come."""
+        return segment_digests(self._lengths, bytes(self.leaves))
+
+
+def segments_of(lengths: Sequence[int], data: bytes) -> bytes:
+    """The digests of segments of these lengths whose bytes are at hand, one segment after the other."""
+    pieces = Pieces(lengths)
+    view = memoryview(data)
+    for piece in pieces:
+        pieces.hash(piece, view[piece.offset : piece.offset + piece.length])
+    return pieces.segments()
+
+
+def _leaves(lengths: Iterable[int]) -> Iterator[int]:
+    """The lengths of all leaves."""
+    for length in lengths:
+        if length > LEAF:
+            whole, rest = divmod(length, LEAF)
+            yield from [LEAF] * whole
+            length = rest  # noqa: PLW2901 - what is left of it
+        if length:
+            yield length
+
+
+def _starts(ends: Sequence[int]) -> Iterator[int]:
+    """The number of the first leaf of each piece, and of the leaf after the last: as many whole leaves as fit."""
+    first = 0
+    while first < len(ends) - 1:
+        yield first
+        first = bisect_right(ends, ends[first] + LONGEST) - 1
+    yield first
