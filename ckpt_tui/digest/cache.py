@@ -62,6 +62,10 @@ class Record(NamedTuple):
     #: Stays until the file is written again, so that no later scan takes the bytes for sound.
     earlier: Earlier | None = None
 
+    def contradicted_by(self, digest: bytes) -> Earlier | None:
+        """What a reading of the same file under the same stat makes of this record: other bytes are corruption."""
+        return self.earlier if digest == self.digest else Earlier(self.digest, self.hashed_at)
+
 
 class _Head(msgspec.Struct, frozen=True, array_like=True):
     """A key and a record up to its lists of digests, as msgpack holds them."""
@@ -132,7 +136,8 @@ class DigestCache:
 
     def __init__(self, folder: Path, host: str) -> None:
         label = re.sub(r"[^A-Za-z0-9.-]", "_", os.uname().nodename)[:40]
-        self._folder = folder / f"{label}-{xxhash.xxh3_128_hexdigest(host.encode())[:12]}"
+        #: This host's own folder.
+        self.folder = folder / f"{label}-{xxhash.xxh3_128_hexdigest(host.encode())[:12]}"
         self._host = host
         #: The first failure to write, as one line for people.
         self.warning: str | None = None
@@ -144,7 +149,7 @@ class DigestCache:
     def load(self, key: Key) -> Record | Miss:
         """What is remembered under a key, or why nothing is."""
         try:
-            raw = self._place(key).read_bytes()
+            raw = self.place(key).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return Miss(MissReason.NEW)
         except OSError as error:
@@ -153,7 +158,7 @@ class DigestCache:
 
     def save(self, key: Key, record: Record) -> None:
         """Remember; where that is not possible, note it once, and the scan goes on without."""
-        self._write(self._place(key), encode(key, record))
+        self._write(self.place(key), encode(key, record))
 
     def load_logical(self, content: bytes) -> bytes | None:
         """The logical content that belongs to a content, which determines it: many tables need not be walked again."""
@@ -171,24 +176,26 @@ class DigestCache:
     def _write(self, place: Path, raw: bytes) -> None:
         try:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_whole(place, raw)
+            write_whole(place, raw)
         except OSError as error:
             self.warning = self.warning or f"the digest cache is not written: {error_text(error)}"
 
     def _logical_place(self, content: bytes) -> Path:
-        return self._folder / f"{content.hex()}.logical"
+        return self.folder / f"{content.hex()}.logical"
 
-    def _place(self, key: Key) -> Path:
+    def place(self, key: Key) -> Path:
+        """Where the record of a file lies."""
         parts = (part if isinstance(part, bytes) else part.encode() for part in key)
         name = xxhash.xxh3_128_hexdigest(b"".join(len(part).to_bytes(8, "little") + part for part in parts))
-        return self._folder / f"{name}.digest"
+        return self.folder / f"{name}.digest"
 
 
 def _bound(content: bytes, logical: bytes) -> bytes:
     return xxhash.xxh3_128_digest(MAGIC + bytes([_FORMAT, DIGEST_LAYOUT]) + content + logical)
 
 
-def _write_whole(place: Path, raw: bytes) -> None:
+def write_whole(place: Path, raw: bytes) -> None:
+    """Write a file that its readers see whole or not at all."""
     temporary = place.with_name(f".{place.name}.{os.getpid()}.{os.urandom(6).hex()}")
     try:
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:  # noqa: PTH123

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..checkpoint.opening import denied, open_regular
-from ..facts.files import MissReason, Segmentation, Source, State
-from .cache import DigestCache, Key, Record
-from .cut import Cut, cut
+from ..facts.files import MissReason, Segmentation, SegmentKind, Source, State
+from .cache import Record
+from .cut import Cut, Span, cut
 from .filesystem import FileSystem, FileSystems
-from .host import host_id
 from .layout import WIDTH
-from .passes import Moved
-from .pieces import segments_of
-from .reader import Reader, Reading, Sight, Target, look
+from .memory import Recalled, open_memory
+from .reader import Moved, Reader, Reading, Sight, Target, look
+from .stream import SegmentStream
 from .survey import UNOPENED
-from .validity import Miss, Wants, refusal, unfit
+from .validity import Miss, Wants, moved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from ..checkpoint.model import CheckpointFile, Header
     from ..facts.clock import Clock
     from ..facts.settings import ScanSettings
+    from .cache import Key
     from .control import Control
     from .survey import Survey
 
@@ -49,6 +49,8 @@ class Outcome:
     record: Record | None = None
     source: Source | None = None
     miss: Miss | None = None
+    #: Another process of this host read it while this scan went on with other files.
+    shared: bool = False
 
 
 class Pending(NamedTuple):
@@ -57,7 +59,10 @@ class Pending(NamedTuple):
     target: Target
     outcome: Outcome
     cut: Cut
-    key: Key | None
+    #: None where it may not be remembered.
+    key: Key | None = None
+    #: A record under the very stat that the file has now.
+    standing: Record | None = None
 
 
 class Hasher:
@@ -67,17 +72,14 @@ class Hasher:
         self._settings = settings
         self._survey = survey
         self._clock = clock
-        self._reader = Reader(control, clock, drop_page_cache=settings.drop_page_cache)
+        self._reader = Reader(control, clock)
         self._file_systems = FileSystems()
-        self._cache = _open_cache(settings)
-        self._unfit: dict[str, str] = {}
+        self._memory = open_memory(settings, self._file_systems, clock)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What kept digests from being remembered, in words."""
-        failure = self._cache.warning if self._cache else None
-        files = (f"{name}: its digest is not remembered: {why}" for name, why in sorted(self._unfit.items()))
-        return ((failure,) if failure else ()) + tuple(files)
+        return self._memory.warnings if self._memory else ()
 
     def first_look(self, file: CheckpointFile) -> Outcome | Pending:
         """Stat a file, and ask the cache for it."""
@@ -87,11 +89,7 @@ class Hasher:
         if file.name in self._survey.errors:
             return replace(outcome, state=State.UNREADABLE, error=self._survey.errors[file.name])
         try:
-            descriptor = open_regular(file.path)
-            try:
-                sight = look(descriptor, self._clock)
-            finally:
-                os.close(descriptor)
+            sight = self._look(file.path)
             real = os.path.realpath(file.path)
         except OSError as error:
             return _failed(outcome, error)
@@ -104,62 +102,111 @@ class Hasher:
         wants = Wants(
             sha256=self._settings.sha256, git_sha1=any(claim.algorithm == "git-sha1" for claim in file.claims)
         )
-        key = self._key(place.file_system, real)
-        found = self._recall(file, key, sight, wants, place.file_system)
-        if isinstance(found, Record):
-            return self._known(replace(outcome, source=Source.CACHE), found)
         cut_ = cut(file.header, file.size)
         target = Target(file.path, cut_.spans, wants, sight, place.file_system)
-        return Pending(target, replace(outcome, miss=found), cut_, key)
+        return self._recalled(Pending(target, outcome, cut_), real)
 
-    def read(self, pending: Pending, buffer: memoryview, advance: Callable[[int], None]) -> Outcome:
-        """Read a file, and remember its digests where they may be."""
+    def _recalled(self, pending: Pending, real: str) -> Outcome | Pending:
+        """What the cache makes of a file that would have to be read."""
+        if self._memory is None:
+            return pending
+        outcome, target = pending.outcome, pending.target
+        file, file_system = outcome.file, target.file_system
+        key = self._memory.key(file_system, real)
+        if key is None:
+            kind = file_system.type
+            miss = Miss(MissReason.WEAK_FS, f"{kind}; --trust-fs {kind} vouches for it")
+            return pending._replace(outcome=replace(outcome, miss=miss))
+        found = self._memory.recall(key, target.seen, target.wants, by_header=file.header is not None)
+        if found.record:
+            known = self._known(replace(outcome, source=Source.CACHE), found.record)
+            if known.record:
+                return known
+            # The record is of other bytes than the survey saw. Reading tells a late change from corruption.
+            found = Recalled(miss=Miss(MissReason.CHANGED, "bytes"), standing=found.record)
+        return pending._replace(outcome=replace(outcome, miss=found.miss), key=key, standing=found.standing)
+
+    def read(
+        self,
+        pending: Pending,
+        buffer: memoryview,
+        *,
+        begin: Callable[[], None],
+        advance: Callable[[int], None],
+    ) -> Outcome | None:
+        """Read a file, and remember its digests where they may be; `begin` is called when the reading begins.
+
+        None: another process of this host is reading it. Its digests will do for us too, so ask again later.
+        """
+        if self._memory is None or pending.key is None:
+            begin()
+            return self._read(pending, buffer, advance)
+        turn = self._memory.turn(pending.key, pending.target.wants)
+        if turn is None:
+            return None
+        finished = False
+        try:
+            outcome = self._shared(pending, pending.key)
+            if outcome is None:
+                if turn.spoilt:
+                    turn.end(finished=True)
+                begin()
+
+                def both(count: int) -> None:
+                    advance(count)
+                    turn.advance(count)
+
+                outcome = self._read(pending, buffer, both)
+            finished = True
+        finally:
+            turn.end(finished=finished)
+        return outcome
+
+    def close(self) -> None:
+        """Count what the cache did."""
+        if self._memory:
+            self._memory.close()
+
+    def logical(self, content: bytes, compute: Callable[[], bytes]) -> bytes:
+        """The logical content that belongs to a content, remembered or computed."""
+        return self._memory.logical(content, compute) if self._memory else compute()
+
+    def _shared(self, pending: Pending, key: Key) -> Outcome | None:
+        """The outcome where another process has read the file since we first looked."""
+        target, outcome = pending.target, pending.outcome
+        try:
+            sight = self._look(target.path)
+        except OSError:
+            return None  # reading it will say why
+        if self._memory is None or moved(target.seen.stamp, sight.stamp):
+            return None
+        by_header = outcome.file.header is not None
+        record = self._memory.recall(key, sight, target.wants, by_header=by_header).record
+        if record is None:
+            return None
+        return self._known(replace(outcome, source=Source.CACHE, shared=True, miss=None), record)
+
+    def _look(self, path: Path) -> Sight:
+        descriptor = open_regular(path)
+        try:
+            return look(descriptor, self._clock)
+        finally:
+            os.close(descriptor)
+
+    def _read(self, pending: Pending, buffer: memoryview, advance: Callable[[int], None]) -> Outcome:
         outcome = pending.outcome
         try:
             reading = self._reader.read(pending.target, buffer, advance)
-        except Moved as moved:
-            return _changed(outcome, moved.fields)
+        except Moved as moved_:
+            return _changed(outcome, moved_.fields)
         except OSError as error:
             return _failed(outcome, error)
         record = self._record(pending.cut, reading)
         outcome = self._known(replace(outcome, source=Source.READ), record)
-        if self._cache and pending.key and outcome.record:
-            why = unfit(reading.seen.stamp, now=reading.seen.time, written=reading.written)
-            if why is None:
-                self._cache.save(pending.key, record)
-            else:
-                self._unfit[outcome.file.name] = why
+        if outcome.record and self._memory and pending.key:
+            kept = self._memory.keep(outcome.file.name, pending.key, record, reading, pending.standing)
+            outcome = replace(outcome, record=outcome.record._replace(earlier=kept.earlier))
         return outcome
-
-    def logical(self, content: bytes, compute: Callable[[], bytes]) -> bytes:
-        """The logical content that belongs to a content, remembered or computed."""
-        if self._cache is None:
-            return compute()
-        known = None if self._settings.rehash else self._cache.load_logical(content)
-        if known is None:
-            known = compute()
-            self._cache.save_logical(content, known)
-        return known
-
-    def _key(self, file_system: FileSystem, real: str) -> Key | None:
-        """The key of a file that may be remembered."""
-        trusted = file_system.dependable or file_system.type in self._settings.trust_fs
-        return self._cache.key(file_system.key, os.fsencode(real)) if self._cache and trusted else None
-
-    def _recall(
-        self, file: CheckpointFile, key: Key | None, sight: Sight, wants: Wants, file_system: FileSystem
-    ) -> Record | Miss | None:
-        if self._cache is None:
-            return None
-        if key is None:
-            return Miss(MissReason.WEAK_FS, f"{file_system.type}; --trust-fs {file_system.type} vouches for it")
-        if self._settings.rehash:
-            return Miss(MissReason.FORCED)
-        found = self._cache.load(key)
-        if isinstance(found, Miss):
-            return found
-        now, max_age = self._clock.time(), self._settings.max_age
-        return refusal(found, sight.stamp, wants, max_age=max_age, now=now) or _other_cut(found, file) or found
 
     def _record(self, cut_: Cut, reading: Reading) -> Record:
         digests = reading.digests
@@ -185,30 +232,12 @@ class Hasher:
         return replace(outcome, record=record._replace(leaves=b""))
 
 
-def _open_cache(settings: ScanSettings) -> DigestCache | None:
-    if not settings.use_cache or settings.identity_only:
-        return None
-    if settings.cache_dir:
-        folder = Path(settings.cache_dir)
-    else:
-        import platformdirs
-
-        folder = platformdirs.user_cache_path("ckpt-tui")
-    return DigestCache(folder, host_id(settings.host_id))
-
-
 def _same_header(record: Record, header: Header | None) -> bool:
     if header is None:
         return False
-    return record.segments[:WIDTH] == segments_of((len(header.raw),), header.raw)
-
-
-def _other_cut(record: Record, file: CheckpointFile) -> Miss | None:
-    """A record made when the file's header was understood otherwise is one of another layout."""
-    by_header = record.segmentation is Segmentation.SAFETENSORS
-    if by_header == (file.header is not None):
-        return None
-    return Miss(MissReason.OTHER_LAYOUT, "cut into other segments")
+    stream = SegmentStream([Span(SegmentKind.HEADER, "", 0, len(header.raw))])
+    stream.update(memoryview(header.raw))
+    return record.segments[:WIDTH] == stream.segments
 
 
 def _changed(outcome: Outcome, what: str) -> Outcome:

@@ -42,21 +42,23 @@ class FileProgress:
         self.started = now
         self.cell = Cell.READING
 
-    def finish(self, result: FileResult, now: float) -> None:
-        """The result is known."""
+    def finish(self, result: FileResult, now: float, *, shared: bool = False) -> None:
+        """The result is known; `shared`: by the reading of another process of this host."""
         self.result = result
-        self.cell = cell_of(result)
+        self.cell = cell_of(result, shared=shared)
         if result.digest is not None:
             self.done = self.size
         self.finished = now
 
 
-def cell_of(result: FileResult) -> Cell:
+def cell_of(result: FileResult, *, shared: bool = False) -> Cell:
     """A file's result as one character."""
     if result.state in UNDECIDED_STATES:
         return Cell.UNREADABLE
     if result.state in BROKEN_STATES:
         return Cell.BAD
+    if shared:
+        return Cell.SHARED
     return Cell.CACHED if result.source is Source.CACHE else Cell.READ
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from ..facts.files import (
     Segment,
     Segmentation,
     SegmentKind,
+    Severity,
     Source,
     State,
     settles,
@@ -27,7 +29,7 @@ from .zeros import written_zeros
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from .cache import Record
+    from .cache import Earlier, Record
     from .hashing import Outcome
     from .survey import Survey
 
@@ -99,11 +101,22 @@ def _judged(outcome: Outcome, claims: Sequence[Claim]) -> tuple[State, str | Non
                 return State.DIGEST_MISMATCH, words
         if any(claim.holds and settles(claim) for claim in claims):
             return State.GOOD, None
+        if outcome.record and outcome.record.earlier:
+            return State.DIGEST_MISMATCH, corruption(outcome.record, outcome.record.earlier)
     if outcome.state is State.GOOD and outcome.record and outcome.file.header:
         unwritten = written_zeros(outcome.file.header, outcome.record.segments)
         if unwritten:
             return State.SUSPECT, unwritten
     return outcome.state, outcome.error
+
+
+def corruption(record: Record, earlier: Earlier) -> str:
+    """What it means that a file reads as other bytes under the same stat; the new ones may be the right ones."""
+    before, now = (time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(one.hashed_at)) for one in (earlier, record))
+    return (
+        f"corruption: size, times and inode have not moved, and its bytes have. xxh3 {earlier.digest.hex()[:12]} as of "
+        f"{before}, {record.digest.hex()[:12]} as of {now}"
+    )
 
 
 def _is_utf8(raw: bytes) -> bool:
@@ -232,6 +245,11 @@ def _findings(
     }
     findings = Findings(found for found in audited if not (found.code == State.SUSPECT.value and found.file in cleared))
     for outcome, file in zip(outcomes, files, strict=True):
-        if file.state is not outcome.file.state and file.state is not State.GOOD:
+        earlier = outcome.record.earlier if outcome.record else None
+        if outcome.record and earlier:
+            message = f"{file.name}: {corruption(outcome.record, earlier)}"
+            findings.add("corruption", Severity.ERROR, message, file=file.name)
+        broken = any(claim.holds is False for claim in file.claims)
+        if file.state is not outcome.file.state and file.state is not State.GOOD and (broken or not earlier):
             findings.state(file.state, file.error or "", file.name)
     return tuple(findings)

@@ -84,13 +84,16 @@ class Scanner:
             result = file_result(outcome, with_segments=settings.segments)
             self._outcomes[outcome.file.name] = outcome
             results[outcome.file.name] = result
-            file.finish(result, self._clock.monotonic())
+            file.finish(result, self._clock.monotonic(), shared=outcome.shared)
 
         def job(pending: Pending, file: FileProgress) -> Job:
             def run(buffer: memoryview) -> bool:
-                file.start(self._clock.monotonic())
-                settle(hasher.read(pending, buffer, file.advance), file)
-                return False
+                outcome = hasher.read(
+                    pending, buffer, begin=lambda: file.start(self._clock.monotonic()), advance=file.advance
+                )
+                if outcome:
+                    settle(outcome, file)
+                return outcome is None
 
             return Job(pending.outcome.file.size, run)
 
@@ -103,6 +106,7 @@ class Scanner:
             else:
                 settle(found, shown)
         run_longest_first(jobs, progress.threads, self._control)
+        hasher.close()
         progress.finished = self._clock.monotonic()
         files = survey.checkpoint.files
         frame = Frame(
