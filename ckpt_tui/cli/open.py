@@ -27,12 +27,17 @@ def command(ctx: click.Context, /, path: str, *, ascii_only: bool, **scan: Any) 
     if not is_terminal():
         from .scan import command as scan_command
 
-        return int(ctx.invoke(scan_command, path=path, **scan) or 0)
-    settings = scan_settings(**scan)
+        return int(ctx.invoke(scan_command, path=path, ascii_only=ascii_only, **scan) or 0)
+    try:
+        settings = msgspec.json.encode(scan_settings(**scan)).decode()
+    except UnicodeEncodeError as error:
+        raise click.UsageError(
+            f"{escape(str(error.object))}: a name that is not UTF-8 cannot be an option here"
+        ) from error
     from ..tui import run
 
     return run(
-        ["scan", f"--settings={msgspec.json.encode(settings).decode()}", "--", path],
+        ["scan", f"--settings={settings}", "--", path],
         title=escape(path),
         ascii_only=ascii_only or not speaks_utf8(),
         plain=wants_no_colour(),
