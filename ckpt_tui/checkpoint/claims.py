@@ -15,6 +15,7 @@ import base64
 import hashlib
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -124,15 +125,16 @@ class Records:
         return ((file.name.removeprefix(prefix), file) for file in source.files if file.name.startswith(prefix))
 
     def listed(self) -> Iterator[tuple[str, str]]:
-        """Every file of the hub's own listing of a snapshot, and the listing's origin."""
-        for name in self._tree(self._repo, self._commit) if self._repo else ():
+        """Every file of the hub's own listing of the snapshot or the download, and the listing's origin."""
+        folder, commit = self._listing()
+        for name in self._tree(folder, commit):
             raw = name.encode("utf-8", "surrogatepass")
             if name.startswith(self._prefix) and inside(raw) == raw:
-                yield name.removeprefix(self._prefix), _tree_name(self._commit)
+                yield name.removeprefix(self._prefix), _tree_name(commit)
 
     def expected(self, name: str) -> tuple[str, Size] | None:
         """Blob name and size of a file that is not there, by the hub's listing of the snapshot or the download."""
-        folder, commit = (self._repo, self._commit) if self._repo else (self._local, self._only_commit())
+        folder, commit = self._listing()
         entry = self._tree(folder, commit).get(self._prefix + name)
         return (entry.etag, Size(entry.length, _tree_name(commit))) if entry else None
 
@@ -150,15 +152,15 @@ class Records:
         """Where the hub cache keeps a blob of this name, whether or not it is there."""
         return self._repo / "blobs" / etag if self._repo else None
 
-    def _only_commit(self) -> str:
-        """The commit whose listing a download left beside its files, where there is but one."""
-        if not self._downloaded:
-            return ""
-        try:
-            listings = [path.stem for path in (self._local / "trees").iterdir() if path.suffix == ".json"]
-        except OSError:
-            return ""
-        return listings[0] if len(listings) == 1 else ""
+    def _listing(self) -> tuple[Path, str]:
+        """Where the hub's listing lies, and of which commit; of a download that left one listing, of that."""
+        if self._repo:
+            return self._repo, self._commit
+        commits: list[str] = []
+        if self._downloaded:
+            with suppress(OSError):
+                commits = [path.stem for path in (self._local / "trees").iterdir() if path.suffix == ".json"]
+        return self._local, commits[0] if len(commits) == 1 else ""
 
     def _add_download(self, claims: list[Claim], sizes: list[Size], name: str) -> None:
         noted = self._metadata(name)

@@ -16,6 +16,7 @@ from .names import INDEX, OPAQUE, SAFETENSORS, Kind, gaps, is_weights_index, kin
 from .opening import denied, look, read_file
 from .parts import Parts, find_parts
 from .sniff import HEAD, pointer
+from .unfinished import unfinished
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,6 +82,9 @@ def plan_folder(root: Path) -> Plan:
     _plan_obstacles(parts, plan)
     if not (plan.weights or plan.unusable or plan.refused):
         raise UsageError(_nothing_here(root, top))
+    parts_of_files = unfinished(root)
+    if parts_of_files:
+        plan.findings.add("unfinished-download", Severity.WARNING, parts_of_files)
     return plan
 
 
@@ -185,8 +189,5 @@ def _nothing_here(root: Path, top: Folder) -> str:
     words = f"{escape(str(root))}: no weights found"
     if foreign:
         return f"{words} of a kind that is read here ({' '.join((SAFETENSORS, *OPAQUE))}): {some(foreign)}"
-    return (
-        f"{words}; only sidecars and leftovers are there: {some(leftovers)}"
-        if leftovers
-        else f"{words}; nor in its folders"
-    )
+    there = f"only sidecars and leftovers are there: {some(leftovers)}" if leftovers else "nor in its folders"
+    return "; ".join(part for part in (words, there, unfinished(root)) if part)

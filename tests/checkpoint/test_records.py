@@ -241,6 +241,16 @@ def test_a_saved_scan_is_expected(folder: Path, tmp_path: Path, settings: ScanSe
     assert str(saved) in (named(result, "tokenizer.json").error or "")
 
 
+def test_a_signing_manifest_is_expected(folder: Path, tmp_path: Path, settings: ScanSettings) -> None:
+    signed = tmp_path / "elsewhere.sig"
+    signed.write_text(signature({name: sha256(folder / name) for name in (S1, S2)}))
+    result = scan(folder, expect(settings, signed))
+    assert claims(result, S1) == [("signing-manifest", f"{signed} (its signature is not checked)", True)]
+    signed.write_text(signature({S1: "0" * 64}).replace("dsseEnvelope", "other"))
+    with pytest.raises(UsageError, match="another kind"):
+        read_expected(str(signed))
+
+
 def test_what_is_expected_and_not_there(folder: Path, tmp_path: Path, settings: ScanSettings) -> None:
     file = tmp_path / "expected.txt"
     file.write_text(sums(folder, S1, S2, "config.json", "tokenizer.json", "model.safetensors.index.json"))

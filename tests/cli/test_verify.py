@@ -275,6 +275,12 @@ def test_an_unfinished_local_dir_download_is_mentioned_with_its_size(
     assert done.returncode == 1
     said = " ".join(done.stdout.split())
     assert f"an unfinished download holds 200 of {len(files[S2]):,} bytes" in said
+    assert "1 unfinished download lies in .cache/huggingface/download, 200 bytes so far" in said
+    for shard in local.glob("*.safetensors*"):
+        shard.unlink()
+    nothing = run(env, local)
+    assert nothing.returncode == 2
+    assert "1 unfinished download lies in .cache/huggingface/download, 200 bytes so far" in nothing.stderr
 
 
 def test_offline_it_pays_for_no_client_of_the_hub(folder: Path, tmp_path: Path) -> None:
