@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..checkpoint.opening import denied, open_regular
-from ..facts.files import MissReason, Segmentation, SegmentKind, Source, State
+from ..facts.files import MissReason, Segmentation, Source, State
 from .cache import Record
-from .cut import Cut, Span, cut
+from .cut import Cut, cut
 from .filesystem import FileSystem, FileSystems
 from .layout import WIDTH
 from .memory import Recalled, open_memory
-from .reader import Moved, Reader, Reading, Sight, Target, look
-from .stream import SegmentStream
+from .passes import Moved
+from .pieces import segments_of
+from .reader import Reader, Reading, Sight, Target, look
 from .survey import UNOPENED
 from .validity import Miss, Wants, moved
 
@@ -72,7 +73,7 @@ class Hasher:
         self._settings = settings
         self._survey = survey
         self._clock = clock
-        self._reader = Reader(control, clock)
+        self._reader = Reader(control, clock, drop_page_cache=settings.drop_page_cache)
         self._file_systems = FileSystems()
         self._memory = open_memory(settings, self._file_systems, clock)
 
@@ -235,9 +236,7 @@ class Hasher:
 def _same_header(record: Record, header: Header | None) -> bool:
     if header is None:
         return False
-    stream = SegmentStream([Span(SegmentKind.HEADER, "", 0, len(header.raw))])
-    stream.update(memoryview(header.raw))
-    return record.segments[:WIDTH] == stream.segments
+    return record.segments[:WIDTH] == segments_of((len(header.raw),), header.raw)
 
 
 def _changed(outcome: Outcome, what: str) -> Outcome:
