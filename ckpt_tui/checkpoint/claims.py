@@ -26,8 +26,8 @@ from ..facts.files import Claim, Severity, State
 from ..present.safe import escape
 from .find import enclosing_snapshot
 from .gitlfs import tracked_files
+from .names import inside
 from .opening import read_file
-from .sums import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,14 +11,11 @@ from ..facts.expected import MANIFEST_SCHEMA, ClaimKind, Expected, ExpectedFile,
 from ..facts.outcome import Exit, UsageError, scan_code
 from ..facts.scan import SCAN_SCHEMA, ScanResult
 from ..present.safe import error_text, escape, is_safe, unescape
+from .names import inside
 from .opening import read_file
 from .recorded import checksums, signing_manifest, stem_of, unused
 from .signing import BadManifest, NotSigned, parse_signed
-from .sums import inside, parse_sums
-
-if TYPE_CHECKING:
-    from .claims import Records
-    from .find import Place
+from .sums import parse_sums
 
 #: A saved scan with the tables of 100,000 tensors is some tens of MB.
 _LIMIT = 1 << 30
@@ -101,17 +97,3 @@ def _is_path(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return inside(raw) == raw
-
-
-def refuse_another(expected: Expected, place: Place, records: Records) -> None:
-    """UsageError where what is expected is of another repo or revision than the files: all of it would differ."""
-    repo_id = place.repo_id or records.repo_id
-    if expected.repo_id and repo_id and expected.repo_id.casefold() != escape(repo_id).casefold():
-        raise UsageError(
-            f"{expected.origin}: states the files of {expected.repo_id}, and these are of {escape(repo_id)}"
-        )
-    if expected.revision and records.commits and expected.revision not in records.commits:
-        ours = ", ".join(sorted(records.commits))
-        raise UsageError(
-            f"{expected.origin}: states the files of revision {expected.revision}, and these are of {ours}"
-        )

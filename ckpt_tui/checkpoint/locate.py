@@ -13,7 +13,6 @@ from .absent import explain_absent
 from .audit import check_map, note_map, note_shared, note_total
 from .beside import drop_copies, note_extras, note_pointers
 from .claims import Recorded, Records, check_size, contradictions
-from .expect import refuse_another
 from .extras import add_extras, not_compared
 from .find import find
 from .inspect import Inspected, inspect, unopened
@@ -23,7 +22,7 @@ from .model import Checkpoint, CheckpointFile
 from .names import Kind, kind_of
 from .opening import Look, look
 from .plan import plan_file, plan_folder
-from .presence import add_missing, note_presence
+from .presence import add_missing, note_presence, refuse_another
 from .recorded import statements_beside
 
 if TYPE_CHECKING:

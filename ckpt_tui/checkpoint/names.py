@@ -119,3 +119,11 @@ def original_of(name: str) -> str | None:
     """The name that a browser or file manager made this copy's name from: `x.bin` for `x (1).bin`."""
     match = _COPY.fullmatch(name)
     return match[1] + match[2] if match else None
+
+
+def inside(name: bytes) -> bytes | None:
+    """A path with `./` and `//` taken out; None where it leads out of its folder or cannot name a file."""
+    parts = [part for part in name.split(b"/") if part not in {b"", b"."}]
+    if not parts or name.startswith(b"/") or b".." in parts or b"\0" in name:
+        return None
+    return b"/".join(parts)

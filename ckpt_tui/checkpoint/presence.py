@@ -1,4 +1,4 @@
-"""What is expected and not there, and what is there and not expected."""
+"""What is expected and not there, what is there and not expected, and what is expected of another place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from ..facts.expected import ClaimKind
 from ..facts.files import Severity, State
-from ..present.safe import unescape
+from ..facts.outcome import UsageError
+from ..present.safe import escape, unescape
 from ..present.units import count
 from .findings import some
 from .names import Kind, kind_of
@@ -18,12 +19,27 @@ if TYPE_CHECKING:
 
     from ..facts.expected import Expected
     from .claims import Records
+    from .find import Place
     from .model import CheckpointFile
     from .plan import Plan
 
 #: What `fail_on` may hold.
 MISSING, EXTRA = "missing", "extra"
 _ABSENT = {State.MISSING, State.BROKEN_LINK}
+
+
+def refuse_another(expected: Expected, place: Place, records: Records) -> None:
+    """UsageError where what is expected is of another repo or revision than the files: all of it would differ."""
+    repo_id = place.repo_id or records.repo_id
+    if expected.repo_id and repo_id and expected.repo_id.casefold() != escape(repo_id).casefold():
+        raise UsageError(
+            f"{expected.origin}: states the files of {expected.repo_id}, and these are of {escape(repo_id)}"
+        )
+    if expected.revision and records.commits and expected.revision not in records.commits:
+        ours = ", ".join(sorted(records.commits))
+        raise UsageError(
+            f"{expected.origin}: states the files of revision {expected.revision}, and these are of {ours}"
+        )
 
 
 def add_missing(root: Path, plan: Plan, expected: Expected, records: Records) -> None:

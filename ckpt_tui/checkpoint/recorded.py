@@ -1,4 +1,7 @@
-"""Finds what is stated of a checkpoint in files beside it: checksum files and signing manifests."""
+"""Finds what is stated of a checkpoint in files beside it: checksum files and signing manifests.
+
+Most checkpoints have none, so the parsers and their patterns are made only when a name asks for them.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,8 @@ from ..facts.expected import ClaimKind, Expected, ExpectedFile
 from ..facts.files import Severity
 from ..present.safe import error_text, escape
 from ..present.units import count
-from .names import Kind, kind_of
+from .names import Kind, inside, kind_of
 from .opening import read_file
-from .signing import BadManifest, NotSigned, parse_signed
-from .sums import Sums, inside, parse_sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,15 +22,16 @@ if TYPE_CHECKING:
 
     from .findings import Findings
     from .listing import Folder
+    from .sums import Sums
 
 #: Far beyond what either holds for a million files.
 _LIMIT = 64 << 20
 _SUFFIX = r"\.sha256(?:sums?)?(?:\.txt)?"
-_OF_ONE = re.compile(rf"(?is)(.+?){_SUFFIX}")
-_OF_ALL = re.compile(r"(?is)sha256(?:sums?)?(?:\.txt)?")
+_OF_ONE = rf"(?is)(.+?){_SUFFIX}"
+_OF_ALL = r"(?is)sha256(?:sums?)?(?:\.txt)?"
 #: Names that only suggest it; what turns out to be something else is passed over.
-_PERHAPS = re.compile(r"(?is).*(?:sums|checksum)[^.]*(?:\.(?:txt|sums?|lst))?")
-_SIGNED = re.compile(r"(?is)(.+\.sig|.+\.sigstore(?:\.json)?)")
+_PERHAPS = r"(?is).*(?:sums|checksum)[^.]*(?:\.(?:txt|sums?|lst))?"
+_SIGNED = r"(?is).+\.sig|.+\.sigstore(?:\.json)?"
 #: Each of these names holds one of these words.
 _WORDS = ("sha256", "sums", "checksum", ".sig")
 #: The name that model-signing gives its file unless told otherwise.
@@ -43,9 +45,9 @@ def is_record(name: str) -> bool:
     lower = name.lower()
     if not any(word in lower for word in _WORDS):  # a folder may hold very many names
         return False
-    if _OF_ONE.fullmatch(name) or _OF_ALL.fullmatch(name) or _SIGNED.fullmatch(name):
+    if re.fullmatch(_OF_ONE, name) or re.fullmatch(_OF_ALL, name) or re.fullmatch(_SIGNED, name):
         return True
-    return bool(_PERHAPS.fullmatch(name)) and kind_of(name) is Kind.OTHER
+    return bool(re.fullmatch(_PERHAPS, name)) and kind_of(name) is Kind.OTHER
 
 
 def statements_beside(root: Path, folders: Iterable[Folder], findings: Findings) -> list[Expected]:
@@ -61,7 +63,7 @@ def statements_beside(root: Path, folders: Iterable[Folder], findings: Findings)
             except OSError as error:
                 _note(findings, path, f"cannot be read, so nothing is checked against it: {error_text(error)}")
                 continue
-            stated = _signed(raw, path, findings) if _SIGNED.fullmatch(name) else _summed(raw, path, findings)
+            stated = _signed(raw, path, findings) if re.fullmatch(_SIGNED, name) else _summed(raw, path, findings)
             if stated is not None:
                 found.append(stated)
     return found
@@ -72,9 +74,11 @@ def _note(findings: Findings, path: str, words: str) -> None:
 
 
 def _summed(raw: bytes, path: str, findings: Findings) -> Expected | None:
+    from .sums import parse_sums
+
     name = path.rpartition("/")[2]
     sums = parse_sums(raw, stem_of(name))
-    if not sums.sums and not sums.other and not (_OF_ONE.fullmatch(name) or _OF_ALL.fullmatch(name)):
+    if not sums.sums and not sums.other and not (re.fullmatch(_OF_ONE, name) or re.fullmatch(_OF_ALL, name)):
         return None
     words = unused(sums)
     if words:
@@ -84,7 +88,7 @@ def _summed(raw: bytes, path: str, findings: Findings) -> Expected | None:
 
 def stem_of(name: str) -> bytes | None:
     """The file that a checksum file of this name is of: `model.safetensors` for `model.safetensors.sha256`."""
-    match = _OF_ONE.fullmatch(name)
+    match = re.fullmatch(_OF_ONE, name)
     return os.fsencode(match[1]) if match else None
 
 
@@ -109,6 +113,8 @@ def unused(sums: Sums) -> str | None:
 
 
 def _signed(raw: bytes, path: str, findings: Findings) -> Expected | None:
+    from .signing import BadManifest, NotSigned, parse_signed
+
     try:
         names = parse_signed(raw)
     except NotSigned:

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from .names import inside
+
 _GNU = re.compile(rb"[ \t]*(\\?)([0-9A-Fa-f]{64})(?: [ *]|[ \t](?![ *]))(.+)", re.DOTALL)
 _BSD = re.compile(rb"[ \t]*(\\?)(?:SHA256|SHA2-256) ?\((.+)\) ?= ?([0-9A-Fa-f]{64})[ \t]*", re.DOTALL)
 _BARE = re.compile(rb"\s*([0-9A-Fa-f]{64})\s*")
@@ -90,11 +92,3 @@ def _unescaped(name: bytes) -> bytes | None:
     if any(match[0] not in _ESCAPES for match in _ESCAPE.finditer(name)):
         return None
     return _ESCAPE.sub(lambda match: _ESCAPES[match[0]], name)
-
-
-def inside(name: bytes) -> bytes | None:
-    """A path with `./` and `//` taken out; None where it leads out of its folder or cannot name a file."""
-    parts = [part for part in name.split(b"/") if part not in {b"", b"."}]
-    if not parts or name.startswith(b"/") or b".." in parts or b"\0" in name:
-        return None
-    return b"/".join(parts)

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import settings as settings_
 from hypothesis import strategies as st
 
 from ckpt_tui.checkpoint import locate
@@ -364,6 +365,7 @@ FILES = st.lists(
 )
 
 
+@settings_(deadline=None)
 @given(FILES, st.text(max_size=8), st.text(max_size=8))
 def test_a_manifest_of_any_content_is_taken_or_refused_and_its_text_is_safe(
     tmp_path_factory: pytest.TempPathFactory, files: list[ExpectedFile], repo_id: str, revision: str
@@ -379,6 +381,7 @@ def test_a_manifest_of_any_content_is_taken_or_refused_and_its_text_is_safe(
 ANY_SCHEMA = st.recursive(st.text(), st.lists).map(lambda value: json.dumps({"schema": value}).encode())
 
 
+@settings_(deadline=None)
 @given(st.binary(max_size=200) | ANY_SCHEMA)
 def test_any_bytes_are_taken_or_refused(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
     file = tmp_path_factory.getbasetemp() / "any-bytes"

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckpt_tui.checkpoint.signing import BadManifest, NotSigned, parse_signed
@@ -100,6 +100,7 @@ def test_a_bundle_of_no_use_says_why(raw: bytes, words: str) -> None:
         parse_signed(raw)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=100) | st.recursive(st.text(), st.lists).map(lambda value: json.dumps(value).encode()))
 def test_other_bytes_are_no_bundle(raw: bytes) -> None:
     with pytest.raises(NotSigned):
@@ -112,6 +113,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(statement(), JSON)))
 def test_a_payload_of_any_shape_is_read_or_refused(change: dict[str, Any]) -> None:
     with suppress(BadManifest):

@@ -8,10 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckpt_tui.checkpoint.sums import Sum, inside, parse_sums
+from ckpt_tui.checkpoint.names import inside
+from ckpt_tui.checkpoint.sums import Sum, parse_sums
 
 A, B = "a" * 64, "0123456789abcdef" * 4
 
@@ -76,6 +77,7 @@ def test_a_digest_alone_is_of_the_file_that_the_name_is_of() -> None:
     assert parse_sums(f"{A}\n".encode()).broken == 1
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_no_bytes_can_hurt_the_parser_nor_lead_out_of_the_folder(raw: bytes) -> None:
     for one in parse_sums(raw).sums:
@@ -87,6 +89,7 @@ def test_no_bytes_can_hurt_the_parser_nor_lead_out_of_the_folder(raw: bytes) -> 
 NAMES = st.binary(min_size=1, max_size=30).filter(lambda raw: b"\0" not in raw and inside(raw) == raw)
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(NAMES, st.binary(min_size=32, max_size=32), max_size=5), st.sampled_from(["gnu", "binary", "tag"])
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckpt_tui.digest.pieces import segments_of
@@ -20,6 +20,7 @@ Scan = Callable[..., ScanResult]
 KIB, MIB = 1 << 10, 1 << 20
 
 
+@settings(deadline=None)
 @given(st.integers(0, 3 * MIB + 1))
 def test_the_digest_of_zeros_is_that_of_a_segment_of_them(length: int) -> None:
     assert zeros_digest(length) == segments_of([length], bytes(length))
