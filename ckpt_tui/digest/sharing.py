@@ -102,7 +102,7 @@ class Turns:
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
         self._clock = clock
-        #: Beats of turns that others hold, and since when each stands still.
+        #: Beats of turns that others held when we looked, and since when each stood still.
         self._watched: dict[Path, tuple[bytes, float]] = {}
 
     def claim(self, record: Path, aim: Aim) -> Turn | None:
@@ -120,7 +120,7 @@ class Turns:
         return Turn(self._clock)
 
     def _hold(self, lock: FileLock, place: Path, beat: Path, aim: Aim) -> Held:
-        spoilt = place in self._watched and not beat.exists()
+        spoilt = bool(self._watched.get(place, (b"", 0.0))[0]) and not beat.exists()
         try:
             descriptor = os.open(beat, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError:
