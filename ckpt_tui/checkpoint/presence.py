@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: What `fail_on` may hold.
 MISSING, EXTRA = "missing", "extra"
 _ABSENT = {State.MISSING, State.BROKEN_LINK}
+#: What a loader asks for; that a README was left out is worth a note.
+_NEEDED = {Kind.WEIGHTS, Kind.INDEX, Kind.SIDECAR}
 
 
 def refuse_another(expected: Expected, place: Place, records: Records) -> None:
@@ -99,6 +101,8 @@ def _note_absent(
     others = sorted(name for name in names if name not in files)
     absent = [name for name in others if look(root / name).state in _ABSENT]
     if absent:
+        if severity is Severity.WARNING and not any(kind_of(name.rpartition("/")[2]) in _NEEDED for name in absent):
+            severity = Severity.NOTE
         message = f"{count(len(absent), 'file')} that {origin} records {_are(absent)} not here: {some(absent)}"
         plan.findings.add("expected-missing", severity, message)
     unread = [name for name in others if name not in set(absent)]

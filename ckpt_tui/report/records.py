@@ -28,7 +28,7 @@ def summary(result: ScanResult) -> str:
     if not any(file.claims for file in weights):
         return ""
     matching = [file for file in weights if words.kept(file.claims)]
-    by = ", ".join(dict.fromkeys(words.recorded_by(file.claims) for file in matching))
+    by = words.recorded_by([claim for file in matching for claim in file.claims])
     verb = "matches" if len(weights) == 1 and matching else "match"
     said = f"{len(matching):,} of {units.count(len(weights), 'weight file')} {verb} the recorded hash"
     return f"{said} ({by})" if by else said
@@ -73,7 +73,8 @@ def _by_origin(files: list[FileResult]) -> dict[str, list[Claim]]:
 
 def _broken(file: FileResult, claim: Claim, ascii_only: bool) -> list[str]:
     """Both hashes whole, one below the other, as people compare them."""
-    rows = [["recorded", f"{claim.algorithm} {claim.expected}", claim.origin]]
+    rows = [["recorded", f"{claim.algorithm} {claim.expected}"]]
     if claim.algorithm == "sha256" and file.sha256:
-        rows.append(["computed", f"{claim.algorithm} {file.sha256}", ""])
-    return [*wrapped(_mark(False, ascii_only), file.name, indent=4, hang=6), *table(rows, "<<<", 8)]
+        rows.append(["computed", f"{claim.algorithm} {file.sha256}"])
+    said = f"{file.name}: breaks the recorded hash ({claim.origin})"
+    return [*wrapped(_mark(False, ascii_only), said, indent=4, hang=6), *table(rows, "<<", 8)]

@@ -257,9 +257,17 @@ def test_what_is_expected_and_not_there(folder: Path, tmp_path: Path, settings: 
     file.write_text(sums(folder, S1, S2, "config.json", "tokenizer.json", "model.safetensors.index.json"))
     (folder / "tokenizer.json").unlink()
     assert codes(scan(folder, expect(settings, file))) == {"expected-missing": Severity.WARNING}
+    file.write_text(file.read_text() + f"{'0' * 64}  README.md\n")
     strict = scan(folder, expect(settings, file, "missing"))
     assert codes(strict) == {"expected-missing": Severity.ERROR}
     assert scan_code(strict) is Exit.DIFFERENT
+
+
+def test_a_readme_that_is_not_there_is_a_note(folder: Path, tmp_path: Path, settings: ScanSettings) -> None:
+    file = tmp_path / "expected.txt"
+    names = sorted(path.name for path in folder.iterdir())
+    file.write_text(sums(folder, *names) + f"{'0' * 64}  README.md\n")
+    assert codes(scan(folder, expect(settings, file))) == {"expected-missing": Severity.NOTE}
 
 
 def test_a_shard_that_only_what_is_expected_speaks_of_is_missing(tmp_path: Path, settings: ScanSettings) -> None:

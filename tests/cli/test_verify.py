@@ -80,7 +80,8 @@ def test_a_hub_cache_is_verified_cold_and_warm_without_a_network(
         broken = run(env, REPO)
         assert broken.returncode == 1
         assert broken.stdout.startswith("DAMAGED  1 shard digest-mismatch")
-        assert f"recorded  sha256 {etag(S2, files[S2])}  the name of its blob" in broken.stdout
+        assert f"{S2}: breaks the recorded hash (the name of its blob in the hub" in broken.stdout
+        assert f"recorded  sha256 {etag(S2, files[S2])}\n" in broken.stdout
         assert "computed  sha256 " in broken.stdout
         assert "✗ hub" in broken.stdout
     assert "2/2 cached" in broken.stdout
