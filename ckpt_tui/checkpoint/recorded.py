@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .listing import Folder
     from .sums import Sums
 
-#: Far beyond what either holds for a million files.
-_LIMIT = 64 << 20
+#: What either holds for a hundred thousand files.
+_LIMIT = 16 << 20
 _SUFFIX = r"\.sha256(?:sums?)?(?:\.txt)?"
 _OF_ONE = rf"(?is)(.+?){_SUFFIX}"
 _OF_ALL = r"(?is)sha256(?:sums?)?(?:\.txt)?"
@@ -109,6 +109,8 @@ def unused(sums: Sums) -> str | None:
         words.append(f"{count(sums.outside, 'name leads', 'names lead')} out of its folder")
     if sums.other:
         words.append(f"{count(sums.other, 'line is', 'lines are')} of another algorithm than sha256")
+    if sums.given_up:
+        words.append("and the rest was not read")
     return "not used: " + ", ".join(words) if words else None
 
 

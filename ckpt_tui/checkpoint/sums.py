@@ -12,17 +12,19 @@ from typing import NamedTuple
 
 from .names import inside
 
-_GNU = re.compile(rb"[ \t]*(\\?)([0-9A-Fa-f]{64})(?: [ *]|[ \t](?![ *]))(.+)", re.DOTALL)
-_BSD = re.compile(rb"[ \t]*(\\?)(?:SHA256|SHA2-256) ?\((.+)\) ?= ?([0-9A-Fa-f]{64})[ \t]*", re.DOTALL)
+_GNU = re.compile(rb"[ \t]*+(\\?)([0-9A-Fa-f]{64})(?: [ *]|[ \t](?![ *]))(.+)", re.DOTALL)
+_BSD = re.compile(rb"[ \t]*+(\\?)(?:SHA256|SHA2-256) ?\((.+)\) ?= ?([0-9A-Fa-f]{64})[ \t]*", re.DOTALL)
 _BARE = re.compile(rb"\s*([0-9A-Fa-f]{64})\s*")
 #: Lines of other algorithms: a digest of another known length, or another tag.
 _OTHER = re.compile(
-    rb"[ \t]*\\?(?:(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{40}|[0-9A-Fa-f]{56}|[0-9A-Fa-f]{96}|[0-9A-Fa-f]{128})[ \t]+\S.*"
+    rb"[ \t]*+\\?(?:(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{40}|[0-9A-Fa-f]{56}|[0-9A-Fa-f]{96}|[0-9A-Fa-f]{128})[ \t]+\S.*"
     rb"|[A-Za-z0-9/-]{2,16} ?\(.+\) ?= ?[0-9A-Za-z+/=]+[ \t]*)",
     re.DOTALL,
 )
 #: No path is as long as this, and no line is worth the time.
 _LONGEST_LINE = 16 << 10
+#: After so many lines that are none, it is no checksum file.
+_MOST_BROKEN = 10_000
 _ESCAPES = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
 _ESCAPE = re.compile(rb"\\(.?)", re.DOTALL)
 _BOM = b"\xef\xbb\xbf"
@@ -46,6 +48,8 @@ class Sums:
     #: How many lines name a path out of the folder, and how many are of another algorithm.
     outside: int = 0
     other: int = 0
+    #: The rest was not read.
+    given_up: bool = False
 
     def add(self, text: bytes, number: int) -> None:
         """Take one line."""
@@ -74,6 +78,9 @@ def parse_sums(raw: bytes, stem: bytes | None = None) -> Sums:
         if not text.strip() or text.startswith(b"#"):
             continue
         found.add(text if len(text) <= _LONGEST_LINE else b"", number)
+        if found.broken == _MOST_BROKEN:
+            found.given_up = True
+            break
     return found
 
 

@@ -68,6 +68,11 @@ def test_what_cannot_be_used_is_counted_and_the_rest_is_kept(line: str, field: s
     assert found.first_broken == (2 if field == "broken" else 0)
 
 
+def test_a_file_of_another_kind_is_given_up() -> None:
+    found = parse_sums(b"x\n" * 1_000_000 + f"{A}  x\n".encode())
+    assert (found.sums, found.broken, found.given_up) == ([], 10_000, True)
+
+
 def test_a_byte_order_mark_is_passed_over() -> None:
     assert parse_sums(f"\ufeff{A}  x\n".encode()).sums == [Sum(b"x", A)]
 
