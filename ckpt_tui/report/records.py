@@ -25,8 +25,11 @@ _SAID_ONCE = {
 def summary(result: ScanResult) -> str:
     """`2 of 3 weight files match the recorded hash (hub)`; '' where nothing is on record."""
     weights = words.weight_files(result)
-    if not any(file.claims for file in weights):
+    recorded = [file for file in weights if file.claims]
+    if not recorded:
         return ""
+    if all(words.kept(file.claims) is None for file in recorded):
+        return f"hashes of {units.count(len(recorded), 'weight file')}, not checked"
     matching = [file for file in weights if words.kept(file.claims)]
     by = words.recorded_by([claim for file in matching for claim in file.claims])
     verb = "matches" if len(weights) == 1 and matching else "match"

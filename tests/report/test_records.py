@@ -54,6 +54,7 @@ def test_a_broken_hash_is_shown_whole_beside_the_computed_one() -> None:
 def test_what_was_not_checked_is_said_and_what_is_not_recorded_too() -> None:
     text = shown(result(first=(claim(holds=None),)))
     assert "– not checked" in text
+    assert "recorded hashes of 1 weight file, not checked" in text
     assert "the names of the blobs in the hub cache: 1 not checked" in text
     assert "nothing is recorded of any file" in shown(result())
 
