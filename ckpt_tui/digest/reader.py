@@ -13,7 +13,7 @@ from .filesystem import FileSystem, open_for_writing
 from .layout import file_digest
 from .passes import AnyOrder, InOrder, Moved, Source
 from .pieces import Pieces
-from .validity import Stamp, Wants, moved, step
+from .validity import Stamp, Wants, moved, rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,9 +69,9 @@ def look(descriptor: int, clock: Clock) -> Sight:
 
 
 class Reader:
-    """Reads files so that no write can hide: two stats around each read, and time between the first and the read.
+    """Reads files so that no write can hide: two stats around each read, and time before the read.
 
-    Any write that comes a timestamp step after a stat must move the ctime. A file that moved is read once more.
+    Any write that comes a timestamp step after the ctime must move it. A file that moved is read once more.
     """
 
     def __init__(self, control: Control, clock: Clock, *, drop_page_cache: bool = False) -> None:
@@ -111,7 +111,7 @@ class Reader:
             size = target.seen.stamp.size
             if seen.stamp.size != size:  # the scan's header and identity are of another file
                 raise Moved("size")
-            self._control.wait_until(seen.monotonic + step(target.file_system, seen.stamp))
+            self._control.wait_until(seen.monotonic + rest(target.file_system, seen.stamp, now=seen.time))
             written = target.file_system.local and open_for_writing(descriptor)
             try:
                 digests = read_digests(

@@ -93,6 +93,18 @@ def step(file_system: FileSystem, stamp: Stamp) -> float:
     return OTHER_STEP
 
 
+def rest(file_system: FileSystem, stamp: Stamp, *, now: float) -> float:
+    """How long after a stat (at `now` of the clock of the day) the reading waits, so that no later write can hide.
+
+    A write moves the ctime when it comes a step after the last one that is in the stamp. Where the clock that stamps
+    is this machine's own, that may be long ago: then the reading need not wait at all.
+    """
+    length = step(file_system, stamp)
+    if file_system.local and stamp.ctime_ns + length * _SECOND <= now * _SECOND:
+        return 0.0
+    return length
+
+
 def unfit(stamp: Stamp, *, now: float, written: bool) -> str | None:
     """Why a digest read under this stamp may not be remembered; None where it may."""
     if written:

@@ -88,7 +88,7 @@ def test_files_whose_times_are_whole_seconds_are_read_two_seconds_after_their_st
     shard: Path, scanned: Scan, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of = validity.Stamp.of
-    monkeypatch.setattr(validity.Stamp, "of", lambda stat: of(stat)._replace(ctime_ns=1_600_000_000 * 10**9))
+    monkeypatch.setattr(validity.Stamp, "of", lambda stat: of(stat)._replace(ctime_ns=int(clock.time()) * 10**9))
     before = clock.now
     scanned(shard, clock=clock)
     assert clock.now - before >= 2.0

@@ -16,7 +16,7 @@ from ckpt_tui.digest.hashing import Outcome
 from ckpt_tui.digest.host import host_id
 from ckpt_tui.digest.result import file_result
 from ckpt_tui.digest.scheduler import Job, run_longest_first
-from ckpt_tui.digest.validity import Miss, Stamp, Wants, moved, refusal, step, unfit
+from ckpt_tui.digest.validity import Miss, Stamp, Wants, moved, refusal, rest, step, unfit
 from ckpt_tui.facts.files import Claim, MissReason, Role, Segmentation, Source, State
 from ckpt_tui.facts.outcome import Interrupted
 from tests.digest.conftest import SetClock
@@ -71,6 +71,19 @@ def test_the_step_is_short_on_local_file_systems_with_fine_times_alone() -> None
         assert step(file_system(type_), whole) == 2.0
     for type_ in ("nfs4", "lustre", "fuse.sshfs", "vfat", "unknown"):
         assert step(file_system(type_), fine) == 2.0
+
+
+def test_only_a_file_of_this_machine_that_was_long_left_alone_is_read_at_once() -> None:
+    ctime = 5.000000001
+    stamp = STAMP._replace(ctime_ns=5 * 10**9 + 1)
+    local, remote = file_system("ext4"), file_system("nfs4")
+    assert rest(local, stamp, now=ctime + 0.051) == 0
+    assert rest(local, stamp, now=ctime + 0.049) == 0.05
+    assert rest(local, stamp, now=ctime - 9) == 0.05
+    assert rest(remote, stamp, now=ctime + 3600) == 2.0
+    whole = STAMP._replace(ctime_ns=5 * 10**9)
+    assert rest(local, whole, now=6.9) == 2.0
+    assert rest(local, whole, now=7.1) == 0
 
 
 MOUNTS = """\
