@@ -153,7 +153,7 @@ def test_a_crew_waits_for_its_helpers_before_the_file_is_closed() -> None:
         helping.set()
         finish.wait(30)
         ends.append("helper")
-        return True
+        return False
 
     def help_() -> None:
         with crew.changed:
