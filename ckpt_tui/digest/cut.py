@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..facts.files import Segment, Segmentation, SegmentKind
@@ -56,6 +57,25 @@ def _by_header(header: Header, size: int) -> tuple[Span, ...] | None:
     end = len(header.raw)
     if end > size:
         return None
+    if spans := _gapless(header, size):
+        return spans
+    return _with_gaps(header, size)
+
+
+def _gapless(header: Header, size: int) -> tuple[Span, ...] | None:
+    """The spans of a file whose tensors fill it, as nearly all do: made at once, as there may be very many."""
+    names, dtypes, shapes, offsets, lengths = zip(*header.tensors, strict=True) if header.tensors else ((),) * 5
+    if any(shape and max(shape) > _LARGEST for shape in set(shapes)):
+        return None
+    *starts, end = accumulate(lengths, initial=len(header.raw))
+    if end != size or starts != [*offsets]:
+        return None
+    fields = zip(repeat(SegmentKind.TENSOR), names, offsets, lengths, dtypes, shapes)
+    return (Span(SegmentKind.HEADER, "", 0, len(header.raw)), *map(Span._make, fields))
+
+
+def _with_gaps(header: Header, size: int) -> tuple[Span, ...] | None:
+    end = len(header.raw)
     spans = [Span(SegmentKind.HEADER, "", 0, end)]
     for name, dtype, shape, offset, length in header.tensors:
         if offset < end or (shape and max(shape) > _LARGEST):
