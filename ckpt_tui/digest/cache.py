@@ -166,8 +166,7 @@ class DigestCache:
             raw = self._logical_place(content).read_bytes()
         except OSError:
             return None
-        logical = raw[:-WIDTH]
-        return logical if raw == logical + _bound(content, logical) else None
+        return raw[:-WIDTH] if is_logical(content, raw) else None
 
     def save_logical(self, content: bytes, logical: bytes) -> None:
         """Remember which logical content belongs to a content."""
@@ -188,6 +187,11 @@ class DigestCache:
         parts = (part if isinstance(part, bytes) else part.encode() for part in key)
         name = xxhash.xxh3_128_hexdigest(b"".join(len(part).to_bytes(8, "little") + part for part in parts))
         return self.folder / f"{name}.digest"
+
+
+def is_logical(content: bytes, raw: bytes) -> bool:
+    """Whether a file holds the logical content that belongs to this content."""
+    return raw[-WIDTH:] == _bound(content, raw[:-WIDTH])
 
 
 def _bound(content: bytes, logical: bytes) -> bytes:
