@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..present.safe import escape
+from ..present.safe import escape, is_plain
 from ..present.units import count
 from .geometry import Placed, Problem, entry_problems, layout_problems, unknown_dtypes
 from .model import Header, TensorEntry
@@ -50,7 +50,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 _TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ENTRY = msgspec.json.Decoder(_Entry)
+_ENTRIES = msgspec.json.Decoder(list[_Entry])
 _METADATA = msgspec.json.Decoder(dict[str, str] | None)
 
 
@@ -82,6 +82,7 @@ def parse_header(raw: bytes) -> Parsed:
     except UnicodeDecodeError as error:
         raise HeaderError(f"invalid UTF-8 at byte {PREFIX + error.start:,} of the header") from None
     tensors, metadata, problems = _fast(body) or _careful(text)
+    plain = is_plain(text)
     del text, body
     if not problems:
         tensors.sort()
@@ -91,9 +92,13 @@ def parse_header(raw: bytes) -> Parsed:
         return Parsed(None, tuple(problems), warnings)
     start = len(raw)
     dtypes = {tensor.dtype: escape(tensor.dtype) for tensor in tensors}
+    # Most headers hold nothing that needs escaping: one look at the whole instead of one at each name.
+    safe_name = str if plain else escape
     entries = tuple(
-        TensorEntry(escape(name), dtypes[dtype], shape, start + begin, end - begin)
-        for begin, end, name, dtype, shape in tensors
+        [
+            TensorEntry(safe_name(name), dtypes[dtype], shape, start + begin, end - begin)
+            for begin, end, name, dtype, shape in tensors
+        ]
     )
     safe = {escape(key): escape(value) for key, value in metadata.items()}
     return Parsed(Header(raw, entries, safe), (), warnings)
@@ -111,19 +116,20 @@ def _fast(body: bytes) -> _Content | None:
     Without escapes, the count of each key's literal equals the number of entries exactly when no name and no field
     appears twice, so a parser that keeps the last of two equal keys cannot hide one.
     """
-    if b"\\" in body or any(mark in body for mark in _NEGATIVE):
+    if b"\\" in body or (b"-" in body and any(mark in body for mark in _NEGATIVE)):
         return None
     try:
         top = _TOP.decode(body)
         metadata = _METADATA.decode(top.pop("__metadata__", b"null")) or {}
-        decode = _ENTRY.decode
-        entries = {name: decode(value) for name, value in top.items()}
+        entries = _ENTRIES.decode(b"[" + b",".join(top.values()) + b"]")
     except (msgspec.MsgspecError, RecursionError):
         return None
     keys = (b'"dtype"', b'"shape"', b'"data_offsets"')
     if any(body.count(key) != len(entries) for key in keys) or body.count(b'"__metadata__"') > 1:
         return None
-    tensors = [Placed(*entry.data_offsets, name, entry.dtype, entry.shape) for name, entry in entries.items()]
+    tensors = [
+        Placed(*entry.data_offsets, name, entry.dtype, entry.shape) for name, entry in zip(top, entries, strict=True)
+    ]
     return tensors, metadata, []
 
 

@@ -32,9 +32,14 @@ def _escape_char(char: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
+def is_plain(text: str) -> bool:
+    """Whether nothing in a text needs escaping, told at native speed; false for some texts beyond ASCII too."""
+    return text.isascii() and text.isprintable() and "\\" not in text
+
+
 def escape(name: str) -> str:
     """The name as one line of safe text. `name` may hold surrogate escapes, as `os.fsdecode` gives them."""
-    if name.isascii() and name.isprintable() and "\\" not in name:
+    if is_plain(name):
         return name
     return "".join(map(_escape_char, name))
 
