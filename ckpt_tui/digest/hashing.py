@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..checkpoint.opening import denied, open_regular
 from ..facts.files import MissReason, Segmentation, Source, State
 from .cache import Record
-from .cut import Cut, cut
 from .filesystem import FileSystem, FileSystems
 from .layout import WIDTH
 from .memory import Recalled, open_memory
@@ -59,7 +58,6 @@ class Pending(NamedTuple):
 
     target: Target
     outcome: Outcome
-    cut: Cut
     #: None where it may not be remembered.
     key: Key | None = None
     #: A record under the very stat that the file has now.
@@ -103,9 +101,8 @@ class Hasher:
         wants = Wants(
             sha256=self._settings.sha256, git_sha1=any(claim.algorithm == "git-sha1" for claim in file.claims)
         )
-        cut_ = cut(file.header, file.size)
-        target = Target(file.path, cut_.spans, wants, sight, place.file_system)
-        return self._recalled(Pending(target, outcome, cut_), real)
+        target = Target(file.path, file.header, wants, sight, place.file_system)
+        return self._recalled(Pending(target, outcome), real)
 
     def _recalled(self, pending: Pending, real: str) -> Outcome | Pending:
         """What the cache makes of a file that would have to be read."""
@@ -202,19 +199,19 @@ class Hasher:
             return _changed(outcome, moved_.fields)
         except OSError as error:
             return _failed(outcome, error)
-        record = self._record(pending.cut, reading)
+        record = self._record(reading)
         outcome = self._known(replace(outcome, source=Source.READ), record)
         if outcome.record and self._memory and pending.key:
             kept = self._memory.keep(outcome.file.name, pending.key, record, reading, pending.standing)
             outcome = replace(outcome, record=outcome.record._replace(earlier=kept.earlier))
         return outcome
 
-    def _record(self, cut_: Cut, reading: Reading) -> Record:
+    def _record(self, reading: Reading) -> Record:
         digests = reading.digests
         return Record(
             stamp=reading.seen.stamp,
             hashed_at=self._clock.time(),
-            segmentation=cut_.segmentation,
+            segmentation=reading.segmentation,
             digest=digests.file,
             sha256=digests.sha256,
             git_sha1=digests.git_sha1,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,11 +15,6 @@ if TYPE_CHECKING:
 
 #: The longest piece: what a thread's buffer has to hold.
 LONGEST = LEAF
-#: With this many leaves in a piece, hashing them is mostly Python, which threads cannot do at once.
-_MANY = 8
-#: Held while the leaves of such a piece are hashed: two threads that pass the interpreter's lock back and forth for
-#: each leaf take longer than one after the other.
-_python = threading.Lock()
 
 
 class Range(NamedTuple):
@@ -61,21 +55,14 @@ class Pieces:
 
     def hash(self, piece: Range, data: memoryview) -> None:
         """Take the bytes of a piece."""
-        first, last = piece.first, piece.last
-        if last - first == 1:
-            digests = xxhash.xxh3_128_digest(data)
-        elif last - first < _MANY:
-            digests = self._digests(piece, data)
-        else:
-            with _python:
-                digests = self._digests(piece, data)
-        self.leaves[first * WIDTH : last * WIDTH] = digests
-
-    def _digests(self, piece: Range, data: memoryview) -> bytes:
         offset, _, first, last = piece
         digest = xxhash.xxh3_128_digest
-        ends = self._ends[first : last + 1]
-        return b"".join([digest(data[begin - offset : end - offset]) for begin, end in pairwise(ends)])
+        if last - first == 1:
+            digests = digest(data)
+        else:
+            ends = self._ends[first : last + 1]
+            digests = b"".join([digest(data[begin - offset : end - offset]) for begin, end in pairwise(ends)])
+        self.leaves[first * WIDTH : last * WIDTH] = digests
 
     def segments(self) -> bytes:
         """The digests of all segments, once every piece has come."""

@@ -9,6 +9,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..checkpoint.opening import open_regular
+from .cut import cut
 from .filesystem import FileSystem, open_for_writing
 from .layout import file_digest
 from .passes import AnyOrder, InOrder, Moved, Source
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from ..checkpoint.model import Header
     from ..facts.clock import Clock
+    from ..facts.files import Segmentation
     from .control import Control
     from .crew import Crew
     from .cut import Span
@@ -45,10 +48,10 @@ class Sight(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A file to read: how it is cut, what is wanted, and what was seen of it when all files were stat'ed."""
+    """A file to read: the header by which it is cut, what is wanted, and what was seen of it when all were stat'ed."""
 
     path: Path
-    spans: tuple[Span, ...]
+    header: Header | None
     wants: Wants
     seen: Sight
     file_system: FileSystem
@@ -58,6 +61,7 @@ class Reading(NamedTuple):
     """Digests, the stat that vouches for them, and whether somebody held the file open for writing."""
 
     digests: Digests
+    segmentation: Segmentation
     seen: Sight
     written: bool
 
@@ -113,9 +117,10 @@ class Reader:
                 raise Moved("size")
             self._control.wait_until(seen.monotonic + rest(target.file_system, seen.stamp, now=seen.time))
             written = target.file_system.local and open_for_writing(descriptor)
+            made = cut(target.header, size)
             try:
                 digests = read_digests(
-                    descriptor, size, target.spans,
+                    descriptor, size, made.spans,
                     wants=target.wants, buffer=buffer, advance=block, crew=self._control.crew,
                 )  # fmt: skip
             finally:
@@ -128,7 +133,7 @@ class Reader:
             raise Moved(fields)
         if here.st_dev != there.st_dev:
             raise Moved("device")
-        return Reading(digests, seen, written)
+        return Reading(digests, made.segmentation, seen, written)
 
 
 def _drop_pages(descriptor: int) -> None:
