@@ -182,7 +182,8 @@ class Hasher:
         record = self._memory.recall(key, sight, target.wants, by_header=by_header).record
         if record is None:
             return None
-        return self._known(replace(outcome, source=Source.CACHE, shared=True, miss=None), record)
+        known = self._known(replace(outcome, source=Source.CACHE, shared=True, miss=None), record)
+        return known if known.record else None
 
     def _look(self, path: Path) -> Sight:
         descriptor = open_regular(path)
@@ -226,8 +227,7 @@ class Hasher:
             return _changed(outcome, "header")
         if self._survey.metadata.get(file.name, record.digest) != record.digest:
             return _changed(outcome, "bytes")
-        # The leaves are for the record on disk alone.
-        return replace(outcome, record=record._replace(leaves=b""))
+        return replace(outcome, record=record)
 
 
 def _same_header(record: Record, header: Header | None) -> bool:
