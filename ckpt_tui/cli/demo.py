@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -61,6 +62,7 @@ def command(
         signal.signal(number, _leave)
     with tempfile.TemporaryDirectory(prefix="ckpt-tui-demo-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
+        os.environ["XDG_RUNTIME_DIR"] = name  # the locks that the ranks share go with the folder
         stage = staging.set_up(
             folder,
             ranks=ranks,

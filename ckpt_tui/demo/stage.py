@@ -74,7 +74,7 @@ def set_up(
     done = f"{_plant_fault(whole, folders[-1])}, on rank {ranks - 1}" if fault else None
     cache_dir = folder / "cache"
     say("scanning half of the shards once, so that the cache has something to say")
-    before = ScanSettings(cache_dir=str(cache_dir))
+    before = ScanSettings(cache_dir=str(cache_dir), runtime_dir=str(folder))
     for file in whole[: len(whole) // 2]:
         for target in folders:
             scan(str(target / os.fsdecode(file.raw_name)), before)
