@@ -91,7 +91,7 @@ def parse_header(raw: bytes) -> Parsed:
     if problems:
         return Parsed(None, tuple(problems), warnings)
     start = len(raw)
-    dtypes = {tensor.dtype: escape(tensor.dtype) for tensor in tensors}
+    dtypes = {dtype: escape(dtype) for dtype in {tensor.dtype for tensor in tensors}}
     # Most headers hold nothing that needs escaping: one look at the whole instead of one at each name.
     safe_name = str if plain else escape
     entries = tuple(

@@ -35,7 +35,7 @@ class Header:
     @property
     def needed(self) -> int:
         """The file size in bytes that this header asks for."""
-        return max((t.offset + t.length for t in self.tensors), default=len(self.raw))
+        return max([offset + length for _, _, _, offset, length in self.tensors], default=len(self.raw))
 
 
 @dataclass(frozen=True, slots=True)
