@@ -12,12 +12,14 @@ import msgspec
 
 from ckpt_tui.facts.agreement import AGREEMENT_SCHEMA, Agreement
 from ckpt_tui.facts.expected import MANIFEST_SCHEMA, Manifest
+from ckpt_tui.facts.cached import CACHE_SCHEMA, CacheReport
 from ckpt_tui.facts.scan import SCAN_SCHEMA, ScanResult
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schema"
 RESULTS: dict[str, tuple[str, type[msgspec.Struct]]] = {
     "scan-1.json": (SCAN_SCHEMA, ScanResult),
     "agreement-1.json": (AGREEMENT_SCHEMA, Agreement),
+    "cache-1.json": (CACHE_SCHEMA, CacheReport),
     "manifest-1.json": (MANIFEST_SCHEMA, Manifest),
 }
 

@@ -35,6 +35,13 @@ def test_a_scan_pays_for_no_part_that_it_does_not_use(tmp_path: Path) -> None:
     assert not loaded_after(COMMAND, "scan", "--json", cache, str(folder)) & HEAVY
 
 
+def test_a_warm_scan_takes_no_locks(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "tiny")
+    words = ("scan", "--json", f"--cache-dir={tmp_path / 'cache'}", str(folder))
+    assert "filelock" in loaded_after(COMMAND, *words)
+    assert not loaded_after(COMMAND, *words) & {"filelock", "tempfile"}
+
+
 def test_a_compare_needs_neither_torch_nor_textual(tmp_path: Path) -> None:
     folders = [str(write_checkpoint(tmp_path / name)) for name in ("one", "two")]
     cache = f"--cache-dir={tmp_path / 'cache'}"

@@ -26,7 +26,7 @@ def load_script() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["scan-1.json", "agreement-1.json", "manifest-1.json"])
+@pytest.mark.parametrize("name", ["scan-1.json", "agreement-1.json", "manifest-1.json", "cache-1.json"])
 def test_the_schema_is_what_the_types_say(name: str) -> None:
     written = (ROOT / "docs" / "schema" / name).read_text(encoding="utf-8")
     assert written == load_script().schema(name), "run: python scripts/make_schemas.py"
