@@ -12,7 +12,6 @@ from ..present.safe import from_bytes
 from . import ledger
 from .cache import DigestCache, Key, Record
 from .host import host_id
-from .sharing import Aim, Turn, Turns, open_turns
 from .validity import Miss, moved, refusal, unfit
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ..facts.settings import ScanSettings
     from .filesystem import FileSystem, FileSystems
     from .reader import Reading, Sight
+    from .sharing import Turn, Turns
     from .validity import Wants
 
 
@@ -117,6 +117,8 @@ class Memory:
 
     def turn(self, key: Key, wants: Wants) -> Turn | None:
         """The turn to read a file; None while another process of this host reads it for us."""
+        from .sharing import Aim, Turn, open_turns  # a warm scan reads nothing
+
         with self._lock:
             if not self._turns_sought:
                 self._turns = open_turns(self._settings.runtime_dir, self._file_systems, self._clock)
