@@ -106,8 +106,9 @@ class Session:
             elif status is None:
                 host = self._members[rank].host if rank in self._members else ""
                 status = RankStatus(rank=rank, host=host, phase=Phase.ABSENT, doing="has not come")
-            if rank in gone and status.phase is not Phase.ABSENT:
-                status = msgspec.structs.replace(status, phase=Phase.LOST, error=gone[rank])
+            if rank in gone:
+                phase = Phase.ABSENT if status.phase is Phase.ABSENT else Phase.LOST
+                status = msgspec.structs.replace(status, phase=phase, error=gone[rank])
             known[rank] = status
         return known
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from tests.support.checkpoints import flip_bit, payload_offset, write_checkpoint
-from tests.support.ranks import Ended, Ranks, session
+from tests.support.ranks import Ended, Ranks, session, wait_for_reading
 from tests.support.waiting import wait_until
 
-#: Six tensors of 2 MiB read at 3 MiB a second: time enough for something to happen while they are hashed.
+#: Six tensors of 2 MiB read at 2 MiB a second: time enough for something to happen while they are hashed.
 LARGE = (512, 1024)
-SLOW = ("--max-rate", "3M")
+SLOW = ("--max-rate", "2M")
 TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
 
 
@@ -254,22 +254,10 @@ def test_a_port_that_something_else_holds_is_a_usage_error(tmp_path: Path) -> No
 
 
 def start_reading(ranks: Ranks, folder: Path) -> None:
-    """Start all ranks on one folder, and return when every one of them hashes."""
+    """Start all ranks on one folder, and return when every one of them hashes and knows that of the others."""
     for rank in range(ranks.world_size):
         ranks.start(rank, folder)
-    wait_until(lambda: all(reads(ranks.process(rank).pid, folder) for rank in range(ranks.world_size)), 30)
-
-
-def reads(pid: int, folder: Path) -> bool:
-    """Whether a process has hashed the first MiB of a weight file: for so long that the others have heard of it."""
-    for link in Path(f"/proc/{pid}/fd").glob("*"):
-        try:
-            if link.readlink().is_relative_to(folder) and link.readlink().suffix == ".safetensors":
-                position = Path(f"/proc/{pid}/fdinfo/{link.name}").read_text().splitlines()[0].split()[1]
-                return int(position) > 1 << 20
-        except OSError:
-            continue
-    return False
+    wait_for_reading(ranks.port, ranks.world_size)
 
 
 def torchrun(script: Path, processes: int, *options: str) -> Ended:
@@ -330,17 +318,17 @@ def test_a_rank_that_dies_under_torchrun_is_named_although_the_launcher_ends_the
     script = write_script(
         tmp_path / "ranks",
         f"""
-        echo $$ > "{tmp_path}/pid$RANK"
-        exec $CKPT_TUI ranks "{folder}" --json --no-cache --max-rate 3M
+        echo $$ $MASTER_PORT $TORCHELASTIC_RUN_ID > "{tmp_path}/rank$RANK"
+        exec $CKPT_TUI ranks "{folder}" --json --no-cache --max-rate 2M
         """,
     )
-    pids = [tmp_path / f"pid{rank}" for rank in range(3)]
     with Ranks(3) as ranks:
         ranks.launch("torchrun", [TORCHRUN, "--nproc-per-node", "3", "--no-python", str(script)])
-        wait_until(
-            lambda: all(pid.exists() and pid.read_text() and reads(int(pid.read_text()), folder) for pid in pids)
-        )
-        os.kill(int(pids[1].read_text()), signal.SIGKILL)
+        about = tmp_path / "rank1"
+        wait_until(lambda: about.exists() and len(about.read_text().split()) == 3)
+        pid, port, run = about.read_text().split()
+        wait_for_reading(int(port), 3, scope=f"ckpt-tui/{run}/0")
+        os.kill(int(pid), signal.SIGKILL)
         (done,) = ranks.end("torchrun")
     agreements = [json.loads(line) for line in done.out.splitlines()]
     assert len(agreements) == 2, done.err

@@ -14,6 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ckpt_tui.facts.status import RankStatus
+from ckpt_tui.ranks.address import Address
+from ckpt_tui.ranks.messages import Pulse, decode
+from ckpt_tui.ranks.native import load_torch
+from ckpt_tui.ranks.roster import read_roster
+from ckpt_tui.ranks.store import connect
+from ckpt_tui.ranks.telemetry import pulse_key
+from tests.support.waiting import wait_until
+
 #: What a launcher sets; a rank that is told its place by flags must not see the test run's own.
 LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID")
 
@@ -125,3 +134,37 @@ def session(folders: list[Path], *options: str, seconds: float = 40) -> list[End
         for rank, folder in enumerate(folders):
             ranks.start(rank, folder)
         return ranks.end(seconds=seconds)
+
+
+def wait_for_reading(port: int, world_size: int, *, scope: str = "ckpt-tui") -> None:
+    """Watch a session's store from outside until all ranks hash, and until each has then heard the others."""
+    address = Address("127.0.0.1", port)
+    wait_until(lambda: is_open(address), 30, what="the store")
+    store = connect(load_torch(), address, seconds=30, patience=30)
+    try:
+        wait_until(lambda: store.has(f"{scope}/call/1/roster"), 30, what="the first rank")
+
+        def statuses() -> dict[int, RankStatus]:
+            hellos, _ = read_roster(store.get([f"{scope}/call/1/roster"])[0])
+            pulses = store.get([pulse_key(scope, hello) for hello in hellos])
+            return {hello.rank: decode(raw, Pulse).status for hello, raw in zip(hellos, pulses, strict=True)}
+
+        def read() -> bool:
+            doing = [status.doing for status in statuses().values()]
+            return len(doing) == world_size and all(words.startswith("reading model-") for words in doing)
+
+        wait_until(read, 30, what="all ranks hashing")
+        beats = {rank: status.beat for rank, status in statuses().items()}
+        # Two beats on, a rank has listened to all others once, whole.
+        wait_until(lambda: all(now.beat >= beats[rank] + 2 for rank, now in statuses().items()), 30, what="two beats")
+    finally:
+        store.close()
+
+
+def is_open(address: Address) -> bool:
+    """Whether something listens there."""
+    try:
+        socket.create_connection(address, timeout=1).close()
+    except OSError:
+        return False
+    return True
