@@ -1,6 +1,7 @@
 """Do the ranks hold the same? Pure: fingerprints go in, the verdict with its evidence comes out.
 
-`judge()` is the one entrance. Nothing in here opens a file or a socket, so that 4096 ranks can be tested in memory.
+`judge()` is the one entrance. Where it finds differences, `descent` says which bytes to look at, and what they tell
+goes back into `judge()`. Nothing in here opens a file or a socket, so that 4096 ranks can be tested in memory.
 """
 
 from __future__ import annotations

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ..facts.agreement import Difference, DifferenceKind, Stage, TableRow
 from ..facts.files import Role, Severity, State
-from .causes import Scene, cause_of
-from .tables import FileDifference, Pieces, Side, pieces, tensors_by_name
+from .causes import cause_of
+from .scene import Scene
+from .tables import FileDifference, Pieces, Side, key_of, pieces, tensors_by_name
 from .weights import logical_content
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from .descent import Drills
 
 #: Segments listed for one file; the rest is counted.
 SEGMENTS_LISTED = 64
@@ -25,6 +30,7 @@ def differences(
     blamed: frozenset[str],
     revisions: str | None,
     revisions_kept: bool,
+    drills: Drills | None = None,
 ) -> tuple[Difference, ...]:
     """The files that are not the same on all sides in words, weight files first, then by name.
 
@@ -42,6 +48,7 @@ def differences(
         same_files=len({frozenset(name for name, row in side.table.items() if _weights(row)) for side in sides}) < 2,
         revisions=revisions,
         revisions_kept=revisions_kept,
+        drills=drills or {},
     )
     listed = [_difference(one, parts.get(one.name), scene) for one in found]
     return tuple(sorted(listed, key=lambda one: (one.role is not Role.WEIGHTS, one.file)))
@@ -49,13 +56,17 @@ def differences(
 
 def _difference(found: FileDifference, parts: Pieces | None, scene: Scene) -> Difference:
     segments = () if parts is None else parts.differing
+    shown = tuple(
+        msgspec.structs.replace(segment, drill=scene.drills.get((found.name, key_of(segment))))
+        for segment in segments[:SEGMENTS_LISTED]
+    )
     return Difference(
         file=found.name,
         role=found.role,
         kind=_kind(found, parts, scene),
         severity=Severity.ERROR if found.proven else Severity.WARNING,
         groups={label: held(row, found) for label, row in found.rows.items()},
-        segments=segments[:SEGMENTS_LISTED],
+        segments=shown,
         cause=cause_of(found, parts, scene),
         segments_left_out=max(len(segments) - SEGMENTS_LISTED, 0),
     )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..facts.agreement import Difference
     from ..facts.files import Segment
     from ..facts.scan import NotCompared
+    from .descent import Drills
 
 #: Tables of at most so many groups are laid beside each other; a session with more has one cause, not many.
 SIDES_COMPARED = 16
@@ -55,8 +56,12 @@ def judge(
     absent: Mapping[int, str] | None = None,
     created: float,
     tool: str,
+    drills: Drills | None = None,
 ) -> Agreement:
-    """The agreement over all ranks. `absent` maps ranks that did not answer to what is known of them."""
+    """The agreement over all ranks. `absent` maps ranks that did not answer to what is known of them.
+
+    `drills`, from a descent into the differences of an earlier judgement of the same testimonies, tell causes apart.
+    """
     case = _Case.of(testimonies, world_size, stage, absent or {})
     files = file_differences(case.sides)
     proven = [one for one in files if one.proven]
@@ -64,7 +69,7 @@ def judge(
     judged = standings(case.found.groups, evidence)
     verdict = case.verdict(differ=bool(proven) or any_proven_different(case.found))
     groups = tuple(_group(*one) for one in zip(case.letters, case.found.groups, judged, strict=True))
-    differing = case.differences(files, evidence, judged)
+    differing = case.differences(files, evidence, judged, drills)
     errors = case.errors()
     equal = weights_equal(case.found, stage, proven, absent=bool(case.missing))
     return Agreement(
@@ -148,7 +153,11 @@ class _Case:
         return [weigh(group, tables.get(name), names) for name, group in groups]
 
     def differences(
-        self, files: Sequence[FileDifference], evidence: Sequence[Evidence], judged: Sequence[Judged]
+        self,
+        files: Sequence[FileDifference],
+        evidence: Sequence[Evidence],
+        judged: Sequence[Judged],
+        drills: Drills | None,
     ) -> tuple[Difference, ...]:
         """The files that differ, in words."""
         standing = zip(self.letters, judged, strict=True)
@@ -159,6 +168,7 @@ class _Case:
             blamed=frozenset(name for name, one in standing if one.standing in {Standing.WRONG, Standing.MINORITY}),
             revisions=revisions_of(self.fingerprints) if tell_groups_apart(self.found.groups) else None,
             revisions_kept=sum(one.keeps and not one.breaks for one in evidence) > 1,
+            drills=drills,
         )
 
     def verdict(self, *, differ: bool) -> Verdict:

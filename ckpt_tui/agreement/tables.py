@@ -133,10 +133,11 @@ class Pieces:
     header: bool
     #: Tensors that only some sides have in this file, but which others hold, equal, in another file.
     moved: int
-    #: Tensors whose dtype or shape is not the same.
+    #: Tensors whose dtype or shape is not the same, in words.
     retyped: tuple[str, ...]
 
 
+#: What tells a segment from the others of its file, on all sides.
 Key = tuple[SegmentKind, str, int]
 
 
@@ -152,7 +153,7 @@ def pieces(name: str, sides: Sequence[Side], elsewhere: Mapping[str, Mapping[str
     order: dict[Key, int] = {}
     for side in showing:
         for segment in side.segments[name]:
-            key = _key(segment)
+            key = key_of(segment)
             held.setdefault(key, []).append(segment)
             order.setdefault(key, segment.offset)
     differing = []
@@ -169,7 +170,7 @@ def pieces(name: str, sides: Sequence[Side], elsewhere: Mapping[str, Mapping[str
                 moved += 1
                 continue
             if any((first.dtype, first.shape) != (other.dtype, other.shape) for other in segments[1:]):
-                retyped.append(first.name)
+                retyped.append(_retyped(segments))
         differing.append(DifferingSegment(name=first.name, kind=first.kind, offset=first.offset, length=first.length))
     body = [key for key in held if key[0] is not SegmentKind.HEADER]
     return Pieces(
@@ -180,6 +181,13 @@ def pieces(name: str, sides: Sequence[Side], elsewhere: Mapping[str, Mapping[str
         moved=moved,
         retyped=tuple(retyped),
     )
+
+
+def _retyped(segments: Sequence[Segment]) -> str:
+    """`lm_head.weight: F16 [2, 3] / BF16 [2, 3], the bytes are equal`."""
+    kinds = dict.fromkeys(f"{segment.dtype} {list(segment.shape or ())}" for segment in segments)
+    equal = ", the bytes are equal" if len({segment.digest for segment in segments}) == 1 else ""
+    return f"{segments[0].name}: {' / '.join(kinds)}{equal}"
 
 
 def tensors_by_name(side: Side) -> dict[str, Segment]:
@@ -196,7 +204,7 @@ def _cut(row: TableRow | None) -> str | None:
     return None if row is None else row.segmentation
 
 
-def _key(segment: Segment) -> Key:
+def key_of(segment: Segment | DifferingSegment) -> Key:
     """Tensors are told by name wherever they lie; what has no name by its place."""
     named = segment.kind in {SegmentKind.TENSOR, SegmentKind.HEADER}
     return segment.kind, segment.name, 0 if named else segment.offset

@@ -10,6 +10,7 @@ from ..facts.clock import Clock, SystemClock
 from ..facts.outcome import CkptError
 from ..facts.settings import ScanSettings
 from ..facts.version import TOOL
+from . import ranges
 from . import survey as survey_
 from .control import Control
 from .hashing import Hasher, Outcome, Pending
@@ -70,6 +71,20 @@ class Scanner:
         if table is None:
             raise CkptError(f"{name}: no digests are known")
         return table
+
+    def leaves(self, name: str) -> tuple[bytes, ...]:
+        """For each of `segments(name)` the digests of its leaves (`facts.drill.LEAF` bytes each), end to end."""
+        return ranges.leaves_of(self._outcomes[name], self.segments(name))
+
+    def read_again(self, name: str, offset: int, length: int) -> bytes:
+        """Bytes of a file whose digest is known, past the page cache where that can be.
+
+        Raises CkptError where the file is not what it was, and `Interrupted`.
+        """
+        if name not in self._outcomes:
+            raise CkptError(f"{name}: no digests are known")
+        self._control.spend(length)
+        return ranges.read_again(self._outcomes[name], offset, length)
 
     def _scan(self) -> ScanResult:
         begun = self._clock.monotonic()

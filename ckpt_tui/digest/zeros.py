@@ -6,6 +6,7 @@ is read for this: a tensor's digest is compared with that of as many zeros. Pure
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,6 +45,12 @@ class _Run(NamedTuple):
         if self.last and (several or lone == 1):
             return self.length >= _AT_THE_END
         return self.length >= (_NEIGHBOURS if several else _ALONE)
+
+
+@lru_cache(maxsize=64)
+def zeros_leaf(length: int) -> bytes:
+    """The digest of one leaf of this many zeros."""
+    return leaf_digest(_ZEROS[:length])
 
 
 def zeros_digest(length: int) -> bytes:

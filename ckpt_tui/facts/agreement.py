@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from .base import Fact
+from .drill import Drill
 from .files import Role, Segment, SegmentKind, Severity, State
 from .scan import NotCompared
 
@@ -160,7 +161,8 @@ class CauseCode(StrEnum):
 class Cause(Fact, frozen=True, kw_only=True):
     """The likeliest cause and the facts that say so.
 
-    `candidate`: it rests on metadata alone. `mend`: a command to paste, or an empty string.
+    `candidate`: it rests on metadata alone, or on a part of the bytes that differ. `mend`: a command to paste, or an
+    empty string.
     """
 
     code: CauseCode
@@ -187,6 +189,8 @@ class DifferingSegment(Fact, frozen=True, kw_only=True):
     kind: SegmentKind
     offset: int
     length: int
+    #: What its bytes told; null where they were not looked at.
+    drill: Drill | None = None
 
 
 class Difference(Fact, frozen=True, kw_only=True):

@@ -1,0 +1,280 @@
+"""From differing segments to differing bytes: what to look at, and what was found. Pure; reading is the caller's.
+
+Ranks and folders descend alike, in three steps: `targets` says which segments are worth a look, and so whose leaves'
+digests the sides need of each other; `plan` picks, from those digests, the leaves to read, within a budget a side;
+`examine` is given their bytes and tells how they differ. What it found goes into `judge`, which names causes by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..facts.agreement import Standing
+from ..facts.drill import DRILL_BYTES, LEAF, Drill
+from .bytes import Comparison
+from .tables import Key, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ..facts.agreement import Agreement, Difference, DifferingSegment
+    from ..facts.drill import SideDifference
+    from ..facts.files import Segment
+    from .judge import Testimony
+
+#: Bytes of a leaf's digest.
+_DIGEST = 16
+#: What was found, by file and by what tells a segment from others.
+Drills = dict[tuple[str, Key], Drill]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A segment to look into: where it lies on each side that has it as long and of the same kind of elements.
+
+    `ranks` says whom to ask for a side's bytes.
+    """
+
+    file: str
+    key: Key
+    reference: str
+    others: tuple[str, ...]
+    places: Mapping[str, Segment]
+    ranks: Mapping[str, int]
+
+    @property
+    def length(self) -> int:
+        """As many bytes as all sides have of it."""
+        return min(self.places[side].length for side in (self.reference, *self.others))
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The reference first."""
+        return self.reference, *self.others
+
+
+class Window(NamedTuple):
+    """One leaf to read, on the sides where it is not the reference's and on the reference's own."""
+
+    target: Target
+    leaf: int
+    sides: tuple[str, ...]
+
+    @property
+    def start(self) -> int:
+        """Bytes from the segment's start."""
+        return self.leaf * LEAF
+
+    @property
+    def length(self) -> int:
+        """Bytes to compare."""
+        return min(LEAF, self.target.length - self.start)
+
+    def whole(self, side: str) -> int:
+        """Bytes that the leaf has on one side: what its digest is of."""
+        return min(LEAF, self.target.places[side].length - self.start)
+
+    def digest(self, leaves: bytes) -> bytes:
+        """The digest of this leaf among those of a segment."""
+        return leaves[self.leaf * _DIGEST : (self.leaf + 1) * _DIGEST]
+
+
+class Look(NamedTuple):
+    """The bytes of a window on one side, read once more. `same`: they have the digest that they had; or an error."""
+
+    data: bytes = b""
+    same: bool = True
+    error: str | None = None
+
+
+#: The digests of a segment's leaves on one side, end to end.
+Leaves = dict[tuple[str, str, Key], bytes]
+
+
+def targets(agreement: Agreement, testimonies: Sequence[Testimony], budget: int = DRILL_BYTES) -> tuple[Target, ...]:
+    """The segments to look into: of each file the first, then of each the second, while the budget lasts."""
+    spokesmen = _spokesmen(agreement, testimonies)
+    queues = [_of_file(one, agreement, spokesmen) for one in agreement.differences]
+    found: list[Target] = []
+    for turn in zip_longest(*queues):
+        for target in turn:
+            if target is None:
+                continue
+            budget -= min(target.length, LEAF)
+            if budget < 0:
+                return tuple(found)
+            found.append(target)
+    return tuple(found)
+
+
+def _spokesmen(agreement: Agreement, testimonies: Sequence[Testimony]) -> dict[str, Testimony]:
+    """Who speaks for each side, by the label that the differences use."""
+    showing = {one.fingerprint.rank: one for one in testimonies if one.table is not None}
+    sides = [(group.name, group.ranks) for group in agreement.groups]
+    sides += [(f"rank {report.rank}", (report.rank,)) for report in agreement.ranks if report.group is None]
+    return {label: showing[rank] for label, ranks in sides for rank in ranks[::-1] if rank in showing}
+
+
+def _of_file(difference: Difference, agreement: Agreement, spokesmen: Mapping[str, Testimony]) -> Iterator[Target]:
+    trusted = {group.name for group in agreement.groups if group.standing in {Standing.RIGHT, Standing.MAJORITY}}
+    sides = sorted((side for side in difference.groups if side in spokesmen), key=lambda side: side not in trusted)
+    tables = (
+        {
+            side: {key_of(segment): segment for segment in spokesmen[side].segments.get(difference.file, ())}
+            for side in sides
+        }
+        if difference.segments
+        else {}
+    )
+    ranks = {side: spokesmen[side].fingerprint.rank for side in sides}
+    for segment in difference.segments:
+        target = _target(difference.file, segment, sides, tables, ranks)
+        if target is not None:
+            yield target
+
+
+def _target(
+    file: str,
+    segment: DifferingSegment,
+    sides: Sequence[str],
+    tables: Mapping[str, Mapping[Key, Segment]],
+    ranks: Mapping[str, int],
+) -> Target | None:
+    key = key_of(segment)
+    places = {side: tables[side][key] for side in sides if key in tables[side]}
+    if not places:
+        return None
+    reference = next(iter(places))
+    one = places[reference]
+    others = tuple(
+        side
+        for side, other in places.items()
+        if other.digest != one.digest and (other.dtype, other.shape) == (one.dtype, one.shape)
+    )
+    target = Target(file, key, reference, others, places, ranks)
+    return target if others and target.length else None
+
+
+def plan(found: Sequence[Target], leaves: Leaves, budget: int = DRILL_BYTES) -> tuple[Window, ...]:
+    """The leaves to read, in order of target and place.
+
+    The first that differs of each target, then the last of each, which tells where a stretch ends, then the second.
+    """
+    chosen = list(_affordable([_ends_first(list(_differing(target, leaves))) for target in found], budget))
+    return tuple(window for _, window in sorted(chosen, key=lambda one: (one[0], one[1].leaf)))
+
+
+def _ends_first(windows: list[Window]) -> list[Window]:
+    return windows if len(windows) < 3 else [windows[0], windows[-1], *windows[1:-1]]
+
+
+def _affordable(queues: Sequence[Sequence[Window]], budget: int) -> Iterator[tuple[int, Window]]:
+    """One of each queue in turn, with its queue's place, until one does not fit the budget any more."""
+    for turn in zip_longest(*queues):
+        for place, window in enumerate(turn):
+            if window is not None:
+                budget -= max(map(window.whole, window.sides))
+                if budget < 0:
+                    return
+                yield place, window
+
+
+def _differing(target: Target, leaves: Leaves) -> Iterator[Window]:
+    """The leaves that are not the same, as far as their digests are known."""
+    held = {side: leaves.get((side, target.file, target.key)) for side in target.sides}
+    reference = held[target.reference]
+    if reference is None:
+        return
+    for leaf in range(-(-target.length // LEAF)):
+        window = Window(target, leaf, target.sides)
+        sides = tuple(
+            side
+            for side in target.others
+            if (one := held[side]) is not None and window.digest(one) != window.digest(reference)
+        )
+        if sides:
+            yield window._replace(sides=(target.reference, *sides))
+
+
+def examine(
+    found: Sequence[Target],
+    windows: Sequence[Window],
+    leaves: Leaves,
+    read: Callable[[str, Window], Look],
+    is_zeros: Callable[[bytes, int], bool],
+) -> Drills:
+    """What differs in each target. `read(side, window)` gives bytes; `is_zeros` knows the digest of so many zeros."""
+    planned: dict[tuple[str, Key], list[Window]] = {(one.file, one.key): [] for one in found}
+    for window in windows:
+        planned[window.target.file, window.target.key].append(window)
+    return {(one.file, one.key): _drill(one, planned[one.file, one.key], leaves, read, is_zeros) for one in found}
+
+
+def _drill(
+    target: Target,
+    windows: Sequence[Window],
+    leaves: Leaves,
+    read: Callable[[str, Window], Look],
+    is_zeros: Callable[[bytes, int], bool],
+) -> Drill:
+    one = target.places[target.reference]
+    dtype = one.dtype
+    comparisons = {side: Comparison(side, one.offset, dtype, one.shape or ()) for side in target.others}
+    again: dict[str, bool] = {}
+    errors = {
+        side: "its bytes are not at hand" for side in target.sides if (side, target.file, target.key) not in leaves
+    }
+    done: set[tuple[str, int]] = set()
+    for window in windows:
+        looks = {side: read(side, window) for side in window.sides if side not in errors}
+        for side, look in looks.items():
+            if look.error is not None:
+                errors[side] = look.error
+            else:
+                again[side] = again.get(side, True) and look.same
+        reference = looks.get(target.reference)
+        if reference is None or reference.error is not None:
+            continue
+        for side in window.sides[1:]:
+            if side in looks and looks[side].error is None:
+                comparisons[side].add(window.start, reference.data, looks[side].data)
+                done.add((side, window.leaf))
+    differing = list(_differing(target, leaves))
+    return Drill(
+        reference=target.reference,
+        sides=tuple(
+            _result(
+                comparison,
+                target,
+                [w for w in differing if side in w.sides and (side, w.leaf) not in done],
+                leaves,
+                is_zeros,
+            )
+            for side, comparison in comparisons.items()
+            if comparison.compared or not {side, target.reference} & errors.keys()
+        ),
+        read_again=again,
+        leaves=-(-target.length // LEAF),
+        leaves_differing=len(differing),
+        errors=errors,
+    )
+
+
+def _result(
+    comparison: Comparison,
+    target: Target,
+    left_out: Sequence[Window],
+    leaves: Leaves,
+    is_zeros: Callable[[bytes, int], bool],
+) -> SideDifference:
+    def zeros(side: str) -> int:
+        digests = leaves[side, target.file, target.key]
+        return sum(w.length for w in left_out if is_zeros(w.digest(digests), w.whole(side)))
+
+    return comparison.result(
+        not_read=sum(window.length for window in left_out),
+        reference_zeros_not_read=zeros(target.reference),
+        zeros_not_read=zeros(comparison.side),
+    )
