@@ -174,7 +174,9 @@ def _by_pieces(found: FileDifference, parts: Pieces, scene: Scene) -> Finding:
     shown = _told_by_bytes(found, looked, facts)
     if shown is not None and shown.code is not CauseCode.TENSOR_REPLACED:
         return shown
-    return _other_tensors(parts, scene, shown, [*facts, *_scattered(looked)] if shown is None else shown.facts)
+    return _other_tensors(parts, scene, shown, facts) or Finding(
+        CauseCode.UNKNOWN, "other bytes under the same header", [*facts, *_scattered(looked)]
+    )
 
 
 def _equal_tensors(found: FileDifference, parts: Pieces, looked: list[Pair], facts: list[str]) -> Finding:
@@ -186,8 +188,9 @@ def _equal_tensors(found: FileDifference, parts: Pieces, looked: list[Pair], fac
     return Finding(CauseCode.UNKNOWN, "other bytes", _sizes(found))
 
 
-def _other_tensors(parts: Pieces, scene: Scene, shown: Finding | None, facts: list[str]) -> Finding:
-    """Tensors that are not damaged copies of each other, as far as it shows."""
+def _other_tensors(parts: Pieces, scene: Scene, shown: Finding | None, facts: list[str]) -> Finding | None:
+    """Tensors that are no damaged copies of each other, as far as it shows."""
+    facts = facts if shown is None else shown.facts
     if scene.everything:
         summary = "every tensor differs: other weights or another quantization under the same names"
         return Finding(CauseCode.EVERYTHING_DIFFERS, summary, [*facts, *parts.retyped[:1]])
@@ -197,7 +200,7 @@ def _other_tensors(parts: Pieces, scene: Scene, shown: Finding | None, facts: li
         return shown
     if parts.header:
         return Finding(CauseCode.TENSOR_REPLACED, "other tensors, and another header", facts, candidate=True)
-    return Finding(CauseCode.UNKNOWN, "other bytes under the same header", facts)
+    return None
 
 
 def _told_by_bytes(found: FileDifference, looked: list[Pair], facts: list[str]) -> Finding | None:

@@ -27,6 +27,8 @@ _FEW_BITS = 8
 _ONE_IN = 64
 #: At most so many stretches are damage at a place and not other values.
 _FEW_SPOTS = 8
+#: Fewer swapped elements than this may be chance.
+_TELLING = 8
 #: Damage is short: up to this many bytes, or this part of the file.
 _SHORT, _SHARE = 64 << 10, 16
 
@@ -81,6 +83,8 @@ def _is_one_element(one: Looked) -> bool:
 
 def _zeros(found: FileDifference, pair: Pair) -> Finding | None:
     """All that differs is zeros on one side, in few stretches."""
+    if not pair.listed:
+        return None
     for label, zeros in (
         (pair.side, [s.zeros for s in pair.spots]),
         (pair.reference, [s.reference_zeros for s in pair.spots]),
@@ -166,7 +170,11 @@ def _fills_tensors(pair: Pair) -> bool:
 
 def _whole_rows(_found: FileDifference, pair: Pair) -> Finding | None:
     """Rows of a matrix, as somebody writes them who trains the embedding of a word; a page may look the same."""
-    if not pair.complete or len(pair.looked) != 1 or _covers_pages(pair.spots) or _fills_tensors(pair):
+    if (
+        not (pair.complete and pair.listed and len(pair.looked) == 1)
+        or _covers_pages(pair.spots)
+        or _fills_tensors(pair)
+    ):
         return None
     one = pair.looked[0]
     row = (width(one.side.dtype) or 0) * one.side.shape[-1] if len(one.side.shape) > 1 else 0
@@ -179,7 +187,7 @@ def _whole_rows(_found: FileDifference, pair: Pair) -> Finding | None:
 
 
 def _damaged_run(found: FileDifference, pair: Pair) -> Finding | None:
-    if not pair.complete or not pair.spots or len(pair.spots) > _FEW_SPOTS or _fills_tensors(pair):
+    if not (pair.complete and pair.listed) or not 0 < len(pair.spots) <= _FEW_SPOTS or _fills_tensors(pair):
         return None
     size = max(row.size for row in found.rows.values() if row is not None)
     total = sum(spot.end - spot.start for spot in pair.spots)
@@ -217,11 +225,11 @@ def _replaced(_found: FileDifference, pair: Pair) -> Finding | None:
     ):
         return None
     facts = [_first(pair), *_worth(pair)]
-    swapped = all(one.side.byte_swapped and one.drill.leaves_differing == one.drill.leaves for one in tensors)
-    if swapped and sum(one.side.elements or 0 for one in tensors) >= 8:
-        facts.insert(0, "each element's bytes are in the other order: an endianness swap")
     summary = f"other values all over {plural(len(tensors), 'tensor')}"
-    return Finding(CauseCode.TENSOR_REPLACED, summary, facts, not pair.complete and not pair.not_read)
+    swapped = all(one.side.byte_swapped and one.drill.leaves_differing == one.drill.leaves for one in tensors)
+    if swapped and sum(one.side.elements or 0 for one in tensors) >= _TELLING:
+        facts.insert(0, "an endianness swap: each element's bytes are in the other order")
+    return Finding(CauseCode.TENSOR_REPLACED, summary, facts, not pair.whole)
 
 
 def _worth(pair: Pair) -> list[str]:

@@ -65,13 +65,18 @@ class Pair:
     side: str
     looked: tuple[Looked, ...]
     spots: tuple[Spot, ...]
-    #: Every segment that differs was looked into, and every stretch in what was read is among the spots.
+    #: Every segment that differs was looked into.
     whole: bool
 
     @property
     def complete(self) -> bool:
-        """Whether nothing that differs was left out."""
+        """Whether nothing that differs was left out of the counts."""
         return self.whole and not self.not_read
+
+    @property
+    def listed(self) -> bool:
+        """Whether every stretch in what was read is among the spots."""
+        return not any(one.side.runs_left_out for one in self.looked)
 
     @property
     def bytes(self) -> int:
@@ -127,7 +132,7 @@ def _pair(reference: str, side: str, looked: Sequence[Looked], *, whole: bool) -
         side=side,
         looked=tuple(looked),
         spots=tuple(_joined([run for one in looked for run in one.side.runs])),
-        whole=whole and not any(one.side.runs_left_out for one in looked),
+        whole=whole,
     )
 
 
