@@ -1,7 +1,7 @@
-"""Speed beside its peers, on the same page-cached files in one run: `python -m benchmarks`, or `make bench`.
+"""Speed beside its peers, on the same files in one run: `python -m benchmarks`, or `make bench`.
 
 Rounds are interleaved, so that whatever else the machine does hits everybody; a ratio is the median of the rounds' own
-ratios. The table goes into benchmarks/README.md.
+ratios. The tables go into benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import shutil
-import statistics
 import tempfile
 import time
 from functools import partial
@@ -19,109 +17,133 @@ from typing import TYPE_CHECKING
 
 from ckpt_tui import __version__
 
-from . import peers
-from .data import MIB, write_model, write_small_model
+from .data import MIB, bytes_of, drop, files, write_model, write_small_model
+from .peers import Action, Runner, in_process, peers, plain_read, sha256_limit
+from .table import Aim, Column, Times, aims, rates, starts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 README = Path(__file__).with_name("README.md")
 MARKS = "<!-- measured -->", "<!-- end -->"
-SHARDS = 33
-
-Times = dict[str, list[float]]
+SHARDS = 8
+#: The small tensors' length, and the large ones' of the file that is alone.
+SMALL, LARGE = 16 << 10, 64 * MIB
+#: Slow peers take part in so many rounds.
+FEW = 2
+#: What a cold round leaves out.
+NOT_COLD = {"signing", "sha256sum", "limit", "limit-read", "full-in", "fast-in"}
+STARTS = {
+    "pass": "`python -c pass`",
+    "imports": "`python -c 'import click, msgspec'`",
+    "33": "warm `ckpt-tui scan`, 33 shards, 9,900 tensors",
+    "1000": "the same, 1,000 shards, 10,000 tensors",
+    "1000-many": "the same, 1,000 shards, 100,000 tensors",
+}
 
 
 def main() -> None:
-    """Measure, print, and write the table."""
+    """Measure, print, and write the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--mib", type=int, default=4096, help="size of the files (default: 4096)")
-    parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds (default: 7)")
+    parser.add_argument("--mib", type=int, default=1875, help="size of the sharded checkpoints (default: 1875)")
+    parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default: 5)")
     parser.add_argument("--folder", help="where the files go for the while (default: the temporary folder)")
+    parser.add_argument("--model-signing", metavar="PYTHON", help="a Python that has model-signing installed")
     options = parser.parse_args()
+    begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ckpt-tui-bench-", dir=options.folder) as scratch:
-        table = measure(Path(scratch), options.mib * MIB, options.rounds)
-    print(table)
+        text = measure(Path(scratch), options.mib * MIB, options.rounds, options.model_signing)
+    text += f"\nThe whole run took {time.perf_counter() - begun:.0f} s.\n"
+    print(text)
     before, _, rest = README.read_text("utf-8").partition(MARKS[0])
-    README.write_text(f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}", "utf-8")
+    README.write_text(f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}", "utf-8")
 
 
-def measure(scratch: Path, size: int, rounds: int) -> str:
+def measure(scratch: Path, size: int, rounds: int, model_signing: str | None) -> str:
     """All rounds of everything, as Markdown."""
-    large = write_model(scratch / "large", size, 64 * MIB)
-    small = write_model(scratch / "small", size // 4, 16 << 10)
-    warm = write_small_model(scratch / "warm", SHARDS)
-    there = shutil.which("xxhsum") is not None
-    hashing: dict[str, Callable[[Path], None]] = {
-        "hub": peers.hub_loop,
-        "scan": partial(peers.ours, sha256=True),
-        "fast": partial(peers.ours, sha256=False),
-        "ceiling": peers.sha256_ceiling,
-        "read": peers.plain_read,
+    run = Runner(scratch)
+    others = peers(run, model_signing)
+    missing = frozenset(name for name, action in others.items() if action is None)
+    actions = {
+        "read": Action(plain_read),
+        "read-all": Action(partial(plain_read, threads=len(os.sched_getaffinity(0)))),
+        "limit": Action(partial(sha256_limit, read=False)),
+        "limit-read": Action(partial(sha256_limit, read=True)),
+        "full": Action(run.scan("--no-cache")),
+        "full-in": Action(partial(in_process, sha256=True)),
+        "fast": Action(run.scan("--no-cache", "--fast")),
+        "fast-in": Action(partial(in_process, sha256=False)),
+        **{name: action for name, action in others.items() if action is not None},
     }
-    if there:
-        hashing["xxhsum"] = peers.xxhsum
-    starting = {"python": peers.bare_python, "warm": partial(peers.scan_process, cache=scratch / "cache")}
-    big = in_turns(hashing, large, rounds)
-    tiny = in_turns({name: hashing[name] for name in ("scan", "fast")}, small, rounds)
-    starts = in_turns(starting, warm, 3 * rounds)
-    sizes = peers.bytes_of(large), peers.bytes_of(small)
-    head = f"{machine()}; {sizes[0] / (1 << 30):.1f} GiB in 8 shards; {rounds} rounds."
-    return f"\n{head}\n\n{render(big, tiny, starts, sizes)}\n"
+    many = write_model(scratch / "many", SHARDS, 1, size // SHARDS)
+    tiny = write_model(scratch / "tiny", SHARDS, size // SHARDS // SMALL, SMALL)
+    one = write_model(scratch / "one", 1, size // 3 // LARGE, LARGE)
+    ours = {name: actions[name] for name in ("full-in", "fast-in")}
+    cold_actions = {name: action for name, action in actions.items() if name not in NOT_COLD}
+    cached, small = in_turns([(many, actions), (tiny, ours)], rounds)
+    (alone,) = in_turns([(one, actions)], rounds)
+    cold, cold_alone = in_turns([(many, cold_actions), (one, cold_actions)], max(2, rounds // 2), drop)
+    columns = [
+        Column("8 shards, cached", bytes_of(many), cached),
+        Column("one file, cached", bytes_of(one), alone),
+        Column("8 shards, cold", bytes_of(many), cold),
+        Column("one file, cold", bytes_of(one), cold_alone),
+    ]
+    warm = warm_starts(scratch, run, 3 * rounds)
+    lowest = [max(times) for times in zip(cold["read"], cached["limit"], strict=False)]
+    reads = [min(times) for times in zip(cold["read"], cold["read-all"], strict=True)]
+    asked = [
+        Aim("`scan` : huggingface_hub's loop", cached["hub"], cached["full"], 3.5),
+        Aim("`scan`, in process : the cores' sha256", cached["limit"], cached["full-in"], 0.95),
+        Aim("the cores' sha256 : huggingface_hub's loop (nobody can be faster)", cached["hub"], cached["limit"], 3.5),
+        Aim("`scan --fast` : `xxhsum -H2`", cached.get("xxhsum", []), cached["fast"], 1.5),
+        Aim("`scan --fast` : `b3sum`", cached.get("b3sum", []), cached["fast"], 1),
+        Aim("`scan --fast`, in process : `xxhsum -H2`", cached.get("xxhsum", []), cached["fast-in"], 1.5),
+        Aim("cold, `--fast`, 8 shards : fastest plain read", reads, cold["fast"], 0.95),
+        Aim("cold, full, 8 shards : the lower of a plain read and the cores' sha256", lowest, cold["full"], 0.9),
+        Aim("120,000 tensors of 16 KiB : one a shard, full", small["full-in"], cached["full-in"], 1.25, at_most=True),
+        Aim("the same, `--fast`", small["fast-in"], cached["fast-in"], 1.25, at_most=True),
+        Aim("warm, 33 shards : `import click, msgspec`", warm["33"], warm["imports"], 2, at_most=True),
+        Aim("warm, 1,000 shards, 10,000 tensors : the same", warm["1000"], warm["imports"], 5, at_most=True),
+        Aim("warm, 1,000 shards, 100,000 tensors : the same", warm["1000-many"], warm["imports"], 5, at_most=True),
+    ]
+    gib = ", ".join(f"{bytes_of(folder) / (1 << 30):.2f} GiB in {len(files(folder))}" for folder in (many, one))
+    head = f"{machine()}; {gib} files; {rounds} rounds, of them cold {max(2, rounds // 2)}."
+    return "\n\n".join(["", head, rates(columns, missing), aims(asked), starts(warm, STARTS), ""])
 
 
-def in_turns(actions: dict[str, Callable[[Path], None]], folder: Path, rounds: int) -> Times:
-    """Seconds of each action in each round; the first round only warms up."""
-    times: Times = {name: [] for name in actions}
-    for number in range(rounds + 1):
-        for name, action in actions.items():
-            begun = time.perf_counter()
-            action(folder)
-            if number:
-                times[name].append(time.perf_counter() - begun)
+def warm_starts(scratch: Path, run: Runner, rounds: int) -> Times:
+    """Whole processes that read no weights, and two that do nothing."""
+    cache = scratch / "cache"
+    actions: dict[str, Callable[[Path], object]] = {
+        "pass": run.python("-c", "pass"),
+        "imports": run.python("-c", "import click, msgspec"),
+    }
+    for name, shards, tensors in (("33", 33, 300), ("1000", 1000, 10), ("1000-many", 1000, 100)):
+        folder = write_small_model(scratch / f"warm-{name}", shards, tensors)
+        scan = run.scan("--cache-dir", cache)
+        actions[name] = lambda _, scan=scan, folder=folder: scan(folder)  # type: ignore[misc]
+    (times,) = in_turns([(scratch, {name: Action(action) for name, action in actions.items()})], rounds)
     return times
 
 
-def ratio(slow: list[float], quick: list[float]) -> float:
-    """How many times faster `quick` is: the median of the rounds."""
-    return statistics.median(one / other for one, other in zip(slow, quick, strict=True))
-
-
-def render(big: Times, tiny: Times, starts: Times, sizes: tuple[int, int]) -> str:
-    """The tables."""
-
-    def rate(times: list[float], size: int = sizes[0]) -> str:
-        return f"{size / statistics.median(times) / 1e9:.2f} GB/s"
-
-    def time_of(times: list[float]) -> str:
-        return f"{statistics.median(times) * 1000:.0f} ms"
-
-    scan, ceiling = ratio(big["hub"], big["scan"]), ratio(big["hub"], big["ceiling"])
-    rows = [
-        ("huggingface_hub's sha256 loop", rate(big["hub"]), ""),
-        ("`scan`: sha256, and xxh3 of leaves and segments", rate(big["scan"]), f"**{scan:.2f} ×** the loop"),
-        ("sha256 of resident bytes on every core: the ceiling", rate(big["ceiling"]), f"{ceiling:.2f} × the loop"),
-    ]
-    if "xxhsum" in big:
-        fast = ratio(big["xxhsum"], big["fast"])
-        rows += [
-            ("`xxhsum -H2`", rate(big["xxhsum"]), ""),
-            ("`scan --fast`", rate(big["fast"]), f"**{fast:.2f} ×** `xxhsum -H2`"),
-        ]
-    else:
-        rows.append(("`scan --fast` (`xxhsum` is not installed)", rate(big["fast"]), ""))
-    rows += [
-        ("plain read, one thread", rate(big["read"]), ""),
-        ("`scan`, tensors of 16 KiB", rate(tiny["scan"], sizes[1]), ""),
-        ("`scan --fast`, tensors of 16 KiB", rate(tiny["fast"], sizes[1]), ""),
-        ("`python -c pass`", time_of(starts["python"]), ""),
-        (
-            f"warm `ckpt-tui scan`, whole process, {SHARDS} shards, 9,900 tensors",
-            time_of(starts["warm"]),
-            f"**{ratio(starts['warm'], starts['python']):.1f} ×** a bare Python",
-        ),
-    ]
-    return "\n".join(["| | | |", "|---|---:|---|", *(f"| {' | '.join(row)} |" for row in rows)])
+def in_turns(
+    sets: list[tuple[Path, dict[str, Action]]], rounds: int, before: Callable[[Path], None] | None = None
+) -> list[Times]:
+    """Seconds of each action over each set in each round; a round before them all only warms up."""
+    results: list[Times] = [{name: [] for name in actions} for _, actions in sets]
+    for number in range(rounds + 1):
+        for (folder, actions), times in zip(sets, results, strict=True):
+            for name, action in actions.items():
+                if action.slow and not 0 < number <= FEW:
+                    continue
+                if before:
+                    before(folder)
+                begun = time.perf_counter()
+                action.run(folder)
+                if number:
+                    times[name].append(time.perf_counter() - begun)
+    return results
 
 
 def machine() -> str:

@@ -1,16 +1,19 @@
-"""What is measured, each as a function over the files of a folder."""
+"""What is measured: everybody as a process of its own, as its user runs it, and the limits that nobody can beat."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ckpt_tui.digest import scan
 from ckpt_tui.facts.settings import ScanSettings
+
+from .data import bytes_of, files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,56 +21,97 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 20
 
+_HUB = """
+import sys
+from pathlib import Path
+from huggingface_hub.utils._verification import compute_file_hash
+for name in sys.argv[1:]:
+    compute_file_hash(Path(name), "sha256")
+"""
+_MODEL_SIGNING = "import sys; from model_signing import hashing; hashing.hash(sys.argv[1])"
 
-def files(folder: Path) -> list[Path]:
-    """The weight files."""
-    return sorted(folder.glob("*.safetensors"))
+
+class Action(NamedTuple):
+    """Something to run over the files of a folder. One that is slow beyond doubt takes part in two rounds alone."""
+
+    run: Callable[[Path], object]
+    slow: bool = False
 
 
-def bytes_of(folder: Path) -> int:
-    """Bytes of the weight files."""
-    return sum(path.stat().st_size for path in files(folder))
+class Runner:
+    """Starts processes whose modules are compiled, as after an installation."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._env = {**os.environ, "PYTHONPYCACHEPREFIX": str(scratch / "compiled")}
+        self._env.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def __call__(self, *command: str | Path) -> None:
+        """Run one to its end."""
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=self._env)
+
+    def python(self, *arguments: str | Path) -> Callable[[Path], None]:
+        """An action: this Python with these arguments."""
+        return lambda _folder: self(sys.executable, *arguments)
+
+    def scan(self, *options: str | Path) -> Callable[[Path], None]:
+        """An action: our scan as a whole process."""
+        return lambda folder: self(sys.executable, "-m", "ckpt_tui", "scan", folder, "--format", "quiet", *options)
 
 
-def ours(folder: Path, *, sha256: bool) -> None:
-    """Our scan, cache apart, with as many threads as there are cores."""
+def peers(run: Runner, model_signing: str | None) -> dict[str, Action | None]:
+    """Who is here; None for who is not."""
+    found: dict[str, Action | None] = {
+        "hub": Action(lambda folder: run(sys.executable, "-c", _HUB, *files(folder))),
+        "signing": None,
+        "sha256sum": Action(lambda folder: run("sha256sum", *files(folder)), slow=True),
+        "xxhsum": Action(lambda folder: run("xxhsum", "-q", "-H2", *files(folder))),
+        "b3sum": Action(lambda folder: run("b3sum", *files(folder))),
+    }
+    for tool in ("sha256sum", "xxhsum", "b3sum"):
+        if shutil.which(tool) is None:
+            found[tool] = None
+    if model_signing:
+        found["signing"] = Action(lambda folder: run(model_signing, "-c", _MODEL_SIGNING, folder), slow=True)
+    return found
+
+
+def in_process(folder: Path, *, sha256: bool) -> None:
+    """Our scan in this process, cache apart: without the start of the interpreter."""
     result = scan(folder, ScanSettings(use_cache=False, sha256=sha256))
     assert result.content, result.findings
 
 
-def hub_loop(folder: Path) -> None:
-    """huggingface_hub's own loop, file after file."""
-    from huggingface_hub.utils.sha import sha_fileobj
+def plain_read(folder: Path, *, threads: int = 1) -> None:
+    """Every byte read into a buffer a thread, and looked at by nobody."""
+    left = files(folder)
 
-    for path in files(folder):
-        with path.open("rb") as file:
-            sha_fileobj(file)
+    def read() -> None:
+        buffer = bytearray(BLOCK)
+        while left:
+            try:
+                path = left.pop()
+            except IndexError:
+                return
+            with path.open("rb", buffering=0) as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+                while file.readinto(buffer):
+                    pass
 
-
-def xxhsum(folder: Path) -> None:
-    """`xxhsum -H2`: xxh3-128 in C, one thread."""
-    subprocess.run(["xxhsum", "-q", "-H2", *files(folder)], check=True, stdout=subprocess.DEVNULL)
-
-
-def plain_read(folder: Path) -> None:
-    """Every byte read into one buffer and looked at by nobody."""
-    buffer = bytearray(BLOCK)
-    for path in files(folder):
-        with path.open("rb", buffering=0) as file:
-            while file.readinto(buffer):
-                pass
+    in_parallel(read, threads)
 
 
-def sha256_ceiling(folder: Path) -> None:
-    """As many bytes of one resident block through hashlib's sha256, on every core at once: no scan can be faster."""
-    blocks = bytes_of(folder) // BLOCK
-    cores = len(os.sched_getaffinity(0))
-    block = bytes(BLOCK)
+def sha256_limit(folder: Path, *, read: bool) -> None:
+    """As many bytes through hashlib's sha256 on every core at once, of a block that is at hand, or read anew."""
+    blocks, cores = bytes_of(folder) // BLOCK, len(os.sched_getaffinity(0))
+    path = files(folder)[0]
 
     def hash_share() -> None:
-        digest = hashlib.sha256()
-        for _ in range(blocks // cores):
-            digest.update(block)
+        digest, block = hashlib.sha256(), memoryview(bytearray(BLOCK))
+        with path.open("rb", buffering=0) as file:
+            for number in range(blocks // cores):
+                if read:
+                    os.preadv(file.fileno(), [block], number % 64 * BLOCK)
+                digest.update(block)
 
     in_parallel(hash_share, cores)
 
@@ -79,14 +123,3 @@ def in_parallel(work: Callable[[], None], count: int) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-
-
-def bare_python(_folder: Path) -> None:
-    """An interpreter that starts and ends."""
-    subprocess.run([sys.executable, "-c", "pass"], check=True)
-
-
-def scan_process(folder: Path, cache: Path) -> None:
-    """`ckpt-tui scan` as a whole process, with the cache filled."""
-    command = [sys.executable, "-m", "ckpt_tui", "scan", str(folder), "--json", "--cache-dir", str(cache)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
