@@ -49,7 +49,7 @@ class _Run:
 
 
 def _both(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
-    return (one[0], other[1]) if one and other else None
+    return (one[0], other[1]) if one and other and one[1] >= other[0] else None
 
 
 @dataclass(slots=True)
@@ -107,9 +107,9 @@ class Comparison:
         self._collect(differs, reference[:whole], other[:whole])
 
     def result(
-        self, *, not_read: int = 0, reference_zeros_not_read: int = 0, zeros_not_read: int = 0
+        self, *, not_read: int = 0, reference_zeros_not_read: int = 0, zeros_not_read: int = 0, lacking: int = 0
     ) -> SideDifference:
-        """What was found; the arguments say what lies in leaves that differ and were not compared."""
+        """What was found; the arguments say what was not compared: in leaves that differ, or on one side only."""
         known = width(self.dtype) is not None
         return SideDifference(
             side=self.side,
@@ -126,6 +126,7 @@ class Comparison:
             byte_swapped=self._swapped and self._swap_width() > 1 and self._elements > 0,
             compared=self.compared,
             not_read=not_read,
+            lacking=lacking,
             reference_zeros_not_read=reference_zeros_not_read,
             zeros_not_read=zeros_not_read,
         )

@@ -277,4 +277,5 @@ def _result(
         not_read=sum(window.length for window in left_out),
         reference_zeros_not_read=zeros(target.reference),
         zeros_not_read=zeros(comparison.side),
+        lacking=abs(target.places[target.reference].length - target.places[comparison.side].length),
     )

@@ -157,4 +157,4 @@ def _joined(runs: Sequence[ByteRun]) -> Iterator[Spot]:
 
 
 def _both(one: Zeros, other: Zeros) -> Zeros:
-    return (one[0], max(one[1], other[1])) if one and other else None
+    return (one[0], max(one[1], other[1])) if one and other and one[1] >= other[0] else None

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..facts.drill import DRILL_BYTES
 from ..facts.outcome import Interrupted, agreement_code
-from .options import format_option, scan_options, scan_settings
+from .options import Size, format_option, scan_options, scan_settings
 from .progress import shown
 from .stdout import emit
 from .stopping import stopping
@@ -25,11 +26,20 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("targets", nargs=-1, required=True, metavar="A B [C ...]")
 @click.option("--identity-only", is_flag=True, help="Headers, config and index alone; equal ones decide nothing (3).")
+@click.option(
+    "--drill-bytes",
+    type=Size(),
+    default=DRILL_BYTES,
+    show_default="64M",
+    help="How much of each may be read again, to say which bytes differ and why.",
+)
 @click.option("--strict", is_flag=True, help="Leave with 1 on warnings too.")
 @scan_options
 @format_option()
-def command(*, targets: tuple[str, ...], identity_only: bool, strict: bool, format_: str, **scan: Any) -> int:
-    """Do these hold the same checkpoint, byte for byte, and if not, which files and which tensors differ?
+def command(
+    *, targets: tuple[str, ...], identity_only: bool, drill_bytes: int, strict: bool, format_: str, **scan: Any
+) -> int:
+    """Do these hold the same checkpoint, byte for byte, and if not, which bytes differ, and why?
 
     Each is a folder, a .safetensors file, a repo id (org/name) of the local hub cache, or the JSON of a saved scan.
     They take the places of ranks, numbered from 0. Folder names are never compared.
@@ -40,7 +50,7 @@ def command(*, targets: tuple[str, ...], identity_only: bool, strict: bool, form
     turns = _Turns()
     with stopping(turns.cancel) as stop:
         try:
-            agreement = compare(*targets, settings=settings, watch=turns.watch)
+            agreement = compare(*targets, settings=settings, watch=turns.watch, drill_bytes=drill_bytes)
         except Interrupted as interrupted:
             print(f"ckpt-tui: {interrupted}", file=sys.stderr)
             return stop.code
@@ -75,9 +85,11 @@ def _rendered(agreement: Agreement, format_: str) -> bytes:
     if format_ == "quiet":
         return b""
     if format_ == "human":
+        from ..present.sides import Sides
         from ..report import text
 
-        return text.agreement_text(agreement, time.time()).encode(sys.stdout.encoding or "ascii", "backslashreplace")
+        shown = text.agreement_text(agreement, time.time(), Sides.by_folder(agreement))
+        return shown.encode(sys.stdout.encoding or "ascii", "backslashreplace")
     from ..report import json
 
     return json.encode(agreement)

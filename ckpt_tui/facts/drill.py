@@ -100,6 +100,8 @@ class SideDifference(Fact, frozen=True, kw_only=True):
     #: Bytes compared, and bytes of leaves that differ and were not read.
     compared: int = 0
     not_read: int = 0
+    #: Bytes of the segment that only one of the two has: it is longer.
+    lacking: int = 0
     #: Of those that were not read, the bytes that are zeros by their digests, on either side.
     reference_zeros_not_read: int = 0
     zeros_not_read: int = 0

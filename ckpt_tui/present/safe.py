@@ -79,3 +79,13 @@ def error_text(error: BaseException) -> str:
         return f"{code}: {os.strerror(error.errno)}"
     text = str(error) or type(error).__name__
     return text if isinstance(error, CkptError) and is_safe(text) else escape(text)
+
+
+def unexpected(error: BaseException) -> str:
+    """What to say of an exception that nobody foresaw, with the place that a report of it should name."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code if trace is not None else None
+    where = f" ({escape(os.path.basename(code.co_filename))}:{trace.tb_lineno})" if code and trace else ""
+    return f"this should not have happened: {type(error).__name__}: {error_text(error)}{where}"

@@ -111,11 +111,14 @@ def agreement_headline(agreement: Agreement) -> str:
     return agreement.summary if said else f"{agreement.summary}; {lost}"
 
 
-def rested_on(agreement: Agreement, now: float) -> str:
-    """What an agreement rests on: ranks, hosts, what the caches saved and how old its oldest digest is."""
+def rested_on(agreement: Agreement, now: float, who: str = "") -> str:
+    """What an agreement rests on: ranks, hosts, what the caches saved and how old its oldest digest is.
+
+    `who` says how many are compared where `3 ranks` would not be the word for it.
+    """
     ranks = agreement.ranks
     hosts = len({report.host for report in ranks})
-    parts = [f"{units.count(len(ranks), 'rank')} on {units.count(hosts, 'host')}"]
+    parts = [f"{who or units.count(len(ranks), 'rank')} on {units.count(hosts, 'host')}"]
     files = sum(report.files for report in ranks)
     cached = sum(report.files_cached for report in ranks)
     if agreement.stage is Stage.CONTENT and files:

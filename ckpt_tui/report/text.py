@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from ..facts.agreement import DifferenceKind
 from ..facts.files import Role, Severity, Source, State
-from ..present import ranksets, units, words
+from ..present import drills, ranksets, units, words
 from ..present.glyphs import RECORDED, state_mark
+from ..present.sides import Sides
 from . import records
 from .columns import table, wrapped
 
@@ -24,6 +25,8 @@ DIGITS = 12
 LISTED = 20
 #: Differing segments that are listed for a file.
 SEGMENTS = 10
+#: Ranks are called by their numbers.
+RANKS = Sides()
 
 
 def scan_text(result: ScanResult, now: float, *, ascii_only: bool = False, hashes: bool = False) -> str:
@@ -133,18 +136,19 @@ def _not_compared(left_out: Sequence[NotCompared]) -> list[str]:
     return _section(title, [f"{one.name}  {units.size(one.size)}" for one in left_out])
 
 
-def agreement_text(agreement: Agreement, now: float) -> str:
+def agreement_text(agreement: Agreement, now: float, sides: Sides = RANKS) -> str:
     """An agreement: the verdict, the groups, what differs, who failed or is absent, and what it rests on."""
-    lines = wrapped(f"{words.verdict_word(agreement)}  ", words.agreement_headline(agreement), indent=0)
-    lines += ["", *_groups(agreement)]
-    lines += _differences(agreement)
+    headline = sides.told(words.agreement_headline(agreement))
+    lines = wrapped(f"{words.verdict_word(agreement)}  ", headline, indent=0)
+    lines += ["", *_groups(agreement, sides)]
+    lines += _differences(agreement, sides)
     hosts = {report.rank: report.host for report in agreement.ranks}
     errors = _folded([(error.rank, error.message) for error in agreement.errors], hosts)
-    lines += _section("errors", errors)
-    lines += _section("absent", agreement.absent_detail or [f"rank {rank}" for rank in agreement.absent])
-    lines += _section("warnings", agreement.warnings)
+    absent = agreement.absent_detail or [f"rank {rank}" for rank in agreement.absent]
+    for title, texts in (("errors", errors), ("absent", absent), ("warnings", agreement.warnings)):
+        lines += _section(title, [sides.told(text) for text in texts])
     lines += _not_compared(agreement.not_compared)
-    lines += ["", f"  {words.rested_on(agreement, now)}"]
+    lines += ["", f"  {words.rested_on(agreement, now, sides.count(len(agreement.ranks)))}"]
     return "\n".join(lines) + "\n"
 
 
@@ -160,16 +164,16 @@ def _folded(said: Sequence[tuple[int, str]], hosts: dict[int, str]) -> list[str]
     ]
 
 
-def _groups(agreement: Agreement) -> list[str]:
+def _groups(agreement: Agreement, sides: Sides) -> list[str]:
     """Who holds what: the ranks of each group, and the folder where a group is one rank."""
     paths = {report.rank: report.path for report in agreement.ranks}
-    rows = [["group", "ranks", "copies", "content", "standing", "where"]]
+    rows = [["group", "name" if sides.named else "ranks", "copies", "content", "standing", "where"]]
     for group in agreement.groups[:LISTED]:
         distinct = dict.fromkeys(paths[rank] for rank in group.ranks)
         where = next(iter(distinct)) + (f" and {len(distinct) - 1:,} more" if len(distinct) > 1 else "")
         digest = group.content or group.identity or ""
         standing = group.standing.value if len(agreement.groups) > 1 else ""
-        rows.append([group.name, ranksets.fold(group.ranks), f"{group.copies:,}", digest[:DIGITS], standing, where])
+        rows.append([group.name, sides.listed(group.ranks), f"{group.copies:,}", digest[:DIGITS], standing, where])
     if len(rows) == 1:
         return []
     if not any(group.content for group in agreement.groups):
@@ -185,7 +189,7 @@ def _groups(agreement: Agreement) -> list[str]:
     return lines
 
 
-def _differences(agreement: Agreement) -> list[str]:
+def _differences(agreement: Agreement, sides: Sides) -> list[str]:
     """The files that differ; those that have one cause and nothing else to show share a paragraph."""
     if not agreement.differences:
         return []
@@ -195,33 +199,34 @@ def _differences(agreement: Agreement) -> list[str]:
         alike.setdefault(key, []).append(one)
     lines: list[str] = []
     for some in list(alike.values())[:LISTED]:
-        lines += ["", *(_paragraph(some[0], agreement) if len(some) == 1 else _alike(some, agreement))]
+        said = _paragraph(some[0], agreement, sides) if len(some) == 1 else _alike(some, agreement, sides)
+        lines += ["", *said]
     more = sum(map(len, list(alike.values())[LISTED:]))
     if more:
         lines += ["", f"  and {units.count(more, 'more file')}"]
     return lines
 
 
-def _alike(some: Sequence[Difference], agreement: Agreement) -> list[str]:
+def _alike(some: Sequence[Difference], agreement: Agreement, sides: Sides) -> list[str]:
     noun = "weight file" if some[0].role is Role.WEIGHTS else "sidecar"
     lines = [f"  {units.count(len(some), noun)}"]
-    lines += table([[one.file, _holders(one, agreement)] for one in some[:LISTED]], "<<", 6)
+    lines += table([[one.file, _holders(one, agreement, sides)] for one in some[:LISTED]], "<<", 6)
     if len(some) > LISTED:
         lines.append(f"      and {len(some) - LISTED:,} more")
-    return lines + _cause(some[0])
+    return lines + _cause(some[0], sides)
 
 
-def _holders(one: Difference, agreement: Agreement) -> str:
+def _holders(one: Difference, agreement: Agreement, sides: Sides) -> str:
     if one.kind is not DifferenceKind.MISSING:
         return one.kind.value
     there = [label for label, held in one.groups.items() if held[:1].isdigit()]
-    return f"only in {', '.join(words.holder(label, agreement.groups) for label in there)}"
+    return f"only in {', '.join(sides.holder(label, agreement.groups) for label in there)}"
 
 
-def _paragraph(one: Difference, agreement: Agreement) -> list[str]:
+def _paragraph(one: Difference, agreement: Agreement, sides: Sides) -> list[str]:
     state = "could not be compared" if one.severity is not Severity.ERROR else one.kind.value
     lines = [f"  {one.file}  ({one.role.value}, {state})"]
-    lines += table([[words.holder(label, agreement.groups), held] for label, held in one.groups.items()], "<<", 6)
+    lines += table([[sides.holder(label, agreement.groups), held] for label, held in one.groups.items()], "<<", 6)
     shown = [
         [segment.kind.value, segment.name, f"{segment.length:,} bytes", f"at {segment.offset:,}"]
         for segment in one.segments[:SEGMENTS]
@@ -230,11 +235,26 @@ def _paragraph(one: Difference, agreement: Agreement) -> list[str]:
     more = len(one.segments) - SEGMENTS + one.segments_left_out
     if more > 0:
         lines.append(f"      and {units.count(more, 'more segment')}")
-    return lines + _cause(one)
+    return lines + _bytes(one) + _cause(one, sides)
 
 
-def _cause(one: Difference) -> list[str]:
-    lines = wrapped("cause  ", words.cause_words(one), indent=6)
+def _bytes(one: Difference) -> list[str]:
+    """What the bytes of the first segment that was looked into told."""
+    looked = next((segment for segment in one.segments if segment.drill is not None and segment.drill.sides), None)
+    if looked is None or looked.drill is None:
+        return []
+    said = [("in", looked.name)] * (len(one.segments) > 1) + drills.lines(looked)
+    lines = [line for label, text in said for line in wrapped(f"{label:<8}  ", text, indent=6)]
+    for place, part in enumerate(drills.around(looked.drill, looked.drill.sides[0])):
+        label = "bytes" if place == 0 else ""
+        lines.append(
+            f"      {label:<8}  {part.label}  {part.offset:#x}  {part.before} [{part.element}] {part.after}".rstrip()
+        )
+    return lines
+
+
+def _cause(one: Difference, sides: Sides) -> list[str]:
+    lines = wrapped("cause     ", sides.told(words.cause_words(one)), indent=6)
     if one.cause.mend:
-        lines.append(f"      mend   {one.cause.mend}")
+        lines.append(f"      mend      {one.cause.mend}")
     return lines

@@ -137,6 +137,28 @@ def test_wrong_words_are_usage_and_nothing_is_read(o31: Path, env: dict[str, str
     assert not (Path(env["CKPT_TUI_CACHE_DIR"])).exists()
 
 
+def test_the_byte_that_differs_is_told_by_tensor_index_value_and_bit(o31: Path, env: dict[str, str]) -> None:
+    done = run(env, o31 / "x/tiny", o31 / "z/tiny")
+    assert done.stdout.startswith(b"DIFFER  x/tiny and z/tiny differ in 1 of 2 weight files:")
+    words = b" ".join(done.stdout.split())
+    for piece in (
+        b"A x/tiny",
+        b"B z/tiny",
+        b"1 byte",
+        b"cause bit-flip: ",
+        b"again read twice, the same",
+        b"2 copies on",
+    ):
+        assert piece in words
+    assert b"rank" not in done.stdout
+    drill = json.loads(run(env, o31 / "x/tiny", o31 / "z/tiny", "--json").stdout)["differences"][0]["segments"][0][
+        "drill"
+    ]
+    assert (drill["reference"], drill["sides"][0]["bytes"]) == ("A", 1)
+    bare = json.loads(run(env, o31 / "x/tiny", o31 / "z/tiny", "--json", "--drill-bytes", "0").stdout)
+    assert "drill" not in bare["differences"][0]["segments"][0]
+
+
 def test_quiet_prints_nothing_and_keeps_the_code(o31: Path, env: dict[str, str]) -> None:
     done = run(env, o31 / "x/tiny", o31 / "z/tiny", "--format", "quiet")
     assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
@@ -249,7 +271,7 @@ def test_a_file_without_tensors_is_compared_by_its_bytes(tmp_path: Path) -> None
     flip_bit(pair[1] / "model.gguf", 1000)
     agreement = ckpt_tui.compare(*pair, settings=NO_CACHE)
     assert (agreement.verdict, agreement.weights_equal) == (Verdict.DIFFER, False)
-    assert agreement.differences[0].cause.facts == ("1 of 1 extents differ",)
+    assert agreement.differences[0].cause.facts[0] == "1 of 1 extents differ"
 
 
 def test_one_is_nothing_to_compare(pair: tuple[Path, Path]) -> None:
