@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
     """Run the command line and leave with its code."""
+    _fill_standard_streams()
     from .cli.main import run
 
     sys.exit(run(sys.argv[1:]))
+
+
+def _fill_standard_streams() -> None:
+    """A stream that our caller has closed leads nowhere: else the next file that is opened would get its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - a descriptor, for good
 
 
 if __name__ == "__main__":

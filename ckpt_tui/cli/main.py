@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -92,9 +93,20 @@ def run(argv: Sequence[str]) -> int:
         error.show()
         return Exit.USAGE
     except CkptError as error:
-        print(f"ckpt-tui: {error}", file=sys.stderr)
+        _complain(str(error))
         return error.code
     except BrokenPipeError:
         sys.stderr.close()
         return Exit.UNDECIDED
+    except Exception as error:  # noqa: BLE001 - a traceback would leave with 1, which is a proven difference
+        from ..present.safe import unexpected
+
+        _complain(unexpected(error))
+        return Exit.UNDECIDED
     return int(code or 0)
+
+
+def _complain(text: str) -> None:
+    """A line on stderr, if it takes one: the code has to be right either way."""
+    with suppress(OSError):
+        print(f"ckpt-tui: {text}", file=sys.stderr, flush=True)

@@ -42,9 +42,8 @@ def command(
     result = scanned(path, settings)
     if isinstance(result, int):
         return result
+    shown = result if segments else without_tables(result)
+    emit(rendered(shown, format_, ascii_only=ascii_only))
     if save is not None:
         save_result(save, result)
-    if not segments:
-        result = without_tables(result)
-    emit(rendered(result, format_, ascii_only=ascii_only))
     return scan_code(result, strict=strict)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 
+from ..facts.outcome import CkptError
+from ..present.safe import error_text
 from ..worker.lifetime import write_all
 
 
 def emit(data: bytes) -> None:
     """The result, past Python's buffers. A reader that wants no more of it does not change what was found."""
     sys.stdout.flush()
-    with suppress(BrokenPipeError):
+    try:
         write_all(sys.stdout.fileno(), data)
+    except BrokenPipeError:
+        return
+    except OSError as error:
+        raise CkptError(f"stdout: the result could not be written: {error_text(error)}") from error

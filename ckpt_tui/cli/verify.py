@@ -83,9 +83,9 @@ def command(
     result = scanned(path, msgspec.structs.replace(settings, expected=expected, fail_on=fail_on))
     if isinstance(result, int):
         return result
+    emit(rendered(without_tables(result), format_, ascii_only=ascii_only, hashes=not sizes_only))
     if save is not None:
         save_result(save, result)
-    emit(rendered(without_tables(result), format_, ascii_only=ascii_only, hashes=not sizes_only))
     return scan_code(result, strict=strict)
 
 

@@ -87,5 +87,5 @@ def unexpected(error: BaseException) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     code = trace.tb_frame.f_code if trace is not None else None
-    where = f" ({escape(os.path.basename(code.co_filename))}:{trace.tb_lineno})" if code and trace else ""
+    where = f" ({escape(code.co_filename.rpartition(os.sep)[2])}:{trace.tb_lineno})" if code and trace else ""
     return f"this should not have happened: {type(error).__name__}: {error_text(error)}{where}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..facts.files import Severity
 from ..facts.outcome import CkptError, Exit, Interrupted
-from ..present.safe import escape
+from ..present.safe import unexpected
 from ..stream.messages import Level, LogLine
 
 if TYPE_CHECKING:
@@ -75,4 +75,4 @@ def reason_of(error: BaseException) -> tuple[int, str]:
         return Exit.INTERRUPTED, str(error) or "stopped before a verdict"
     if isinstance(error, CkptError):
         return error.code, str(error)
-    return Exit.UNDECIDED, f"this should not have happened: {type(error).__name__}: {escape(str(error))}"
+    return Exit.UNDECIDED, unexpected(error)

@@ -1,0 +1,69 @@
+"""What a command leaves with, whatever happens to it: a code that means what the help says, and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ckpt_tui.cli import main
+from ckpt_tui.facts.outcome import Exit
+from tests.support.checkpoints import write_checkpoint
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A small whole checkpoint."""
+    return write_checkpoint(tmp_path / "model")
+
+
+def shell(words: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    """A command line with redirections, as a shell runs it."""
+    env = os.environ | {"CKPT_TUI_CACHE_DIR": str(folder.parent / "cache"), "MODEL": str(folder), "PY": sys.executable}
+    script = f'exec "$PY" -m ckpt_tui {words}'
+    return subprocess.run(["/bin/sh", "-c", script], env=env, capture_output=True, timeout=60, check=False)
+
+
+@needs_full
+@pytest.mark.parametrize("words", ['scan "$MODEL"', 'scan --json "$MODEL"', "cache stats", "--help"])
+def test_a_result_that_cannot_be_written_is_not_the_code_of_a_difference(words: str, folder: Path) -> None:
+    told = shell(f"{words} >/dev/full", folder)
+    assert told.returncode == Exit.UNDECIDED
+    assert b"ENOSPC" in told.stderr
+    assert b"Traceback" not in told.stderr
+
+
+@needs_full
+def test_the_code_is_right_where_not_even_an_error_can_be_written(folder: Path) -> None:
+    assert shell('scan "$MODEL" >/dev/full 2>/dev/full', folder).returncode == Exit.UNDECIDED
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_lead_nowhere_and_change_nothing(closed: str, folder: Path) -> None:
+    told = shell(f'scan "$MODEL" {closed}', folder)
+    assert (told.returncode, told.stderr) == (Exit.SAME, b"")
+
+
+def test_what_nobody_foresaw_is_a_line_with_its_place_and_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def breaks(*_args: object, **_more: object) -> None:
+        raise ValueError("bad\x1b[31m")
+
+    monkeypatch.setattr(main.cli, "main", breaks)
+    assert main.run(["scan", "x"]) == Exit.UNDECIDED
+    said = capsys.readouterr().err
+    assert said.startswith("ckpt-tui: this should not have happened: ValueError: bad\\x1b[31m (test_main.py:")
+
+
+def test_a_result_is_printed_even_if_it_cannot_be_saved(folder: Path) -> None:
+    told = shell('scan --save "$MODEL/no/such/folder.json" "$MODEL"', folder)
+    assert told.returncode == Exit.UNDECIDED
+    assert told.stdout.startswith(b"DONE")
+    assert b"could not be written" in told.stderr
