@@ -116,10 +116,11 @@ def note_shared(component: Component, files: dict[str, CheckpointFile], findings
     where: dict[str, str] = {}
     shared: dict[tuple[str, str], list[str]] = {}
     for path in component.files:
-        for tensor in sorted(stored_names(files[path])):
-            first = where.setdefault(tensor, path)
-            if first != path:
-                shared.setdefault((files[first].name, files[path].name), []).append(tensor)
+        names = stored_names(files[path])
+        again = names & where.keys()
+        for tensor in sorted(again):
+            shared.setdefault((files[where[tensor]].name, files[path].name), []).append(tensor)
+        where.update(dict.fromkeys(names - again, path))
     for (path, other), tensors in shared.items():
         message = f"{path} and {other} both store {_names(tensors)}; no index says which one counts"
         findings.add("ambiguous", Severity.WARNING, message, file=other, tensor=tensors[0])
