@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..facts.outcome import CkptError, Exit, agreement_code
+from ..facts.outcome import CkptError, Exit, Interrupted, agreement_code
 from ..facts.settings import RankSettings
 from ..facts.status import Phase
 from ..present import units
 from ..present.ranksets import named
 from ..present.safe import error_text
 from ..worker.lifetime import claim_stdout, write_all
+from .gate import Gate
 from .options import Age, format_option, scan_options, scan_settings
 
 if TYPE_CHECKING:
@@ -32,9 +33,38 @@ _GRACE = 0.8
 _PROGRESS = 5.0
 
 
-@click.command()
+class NotAcknowledged(CkptError):
+    """All agreed, and then not every rank was still there to go on."""
+
+    code = Exit.INCOMPLETE
+
+    def __init__(self) -> None:
+        super().__init__("the ranks agree, but not every rank acknowledged that in time: none becomes the command")
+
+
+class Gated(click.Command):
+    """A command whose words after `--` are another's: never parsed here, and kept whatever they look like."""
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """The usage line, with the command to become."""
+        return [*super().collect_usage_pieces(ctx), "[-- CMD ARG...]"]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut at the first `--`."""
+        gate: list[str] = []
+        if "--" in args:
+            at = args.index("--")
+            args, gate = args[:at], args[at + 1 :]
+            if not gate:
+                raise click.UsageError("after -- comes the command to become", ctx)
+        rest = super().parse_args(ctx, args)
+        ctx.params["gate"] = tuple(gate)
+        return rest
+
+
+@click.command(cls=Gated)
 @click.argument("path")
-@click.option("--master", metavar="HOST:PORT", help="Where rank 0 listens.  [default: as torchrun or MASTER_ADDR say]")
+@click.option("--master", metavar="HOST:PORT", help="Where rank 0 listens.  [default: as the launcher says]")
 @click.option("--world-size", type=click.IntRange(min=1), help="How many ranks there are.  [default: WORLD_SIZE]")
 @click.option("--rank", type=click.IntRange(min=0), help="Which of them this is.  [default: RANK]")
 @click.option("--join-timeout", type=Age(), default=300.0, show_default="300s", help="How long to wait for the others.")
@@ -46,6 +76,8 @@ _PROGRESS = 5.0
     help="How long a rank may be silent before it is lost.",
 )
 @click.option("--keep-going", is_flag=True, help="Read every byte also where the headers differ.")
+@click.option("--identity-only", is_flag=True, help="Compare configs, indexes and headers alone; read no tensor.")
+@click.option("--strict", is_flag=True, help="Leave with 1 where all agree, but with a warning.")
 @click.option(
     "--result",
     type=click.Path(dir_okay=False, writable=True),
@@ -62,8 +94,11 @@ def command(
     join_timeout: float,
     rank_timeout: float,
     keep_going: bool,
+    identity_only: bool,
+    strict: bool,
     result: str | None,
     format_: str,
+    gate: tuple[str, ...],
     **scan: Any,
 ) -> int:
     """Be one rank of a session: does every rank hold the same checkpoint, byte for byte?
@@ -71,14 +106,22 @@ def command(
     Under torchrun no option is needed:  torchrun --nproc-per-node 3 --no-python ckpt-tui ranks PATH.
     Without it give every rank --master, --world-size and --rank; rank 0 listens there.
     All ranks print the same agreement and leave with the same code.
+
+    With -- CMD each rank becomes CMD once every rank agrees and knows that all do. What we say goes to stderr then:
+    stdout is CMD's.
     """
+    opening = Gate(gate) if gate else None
     # torch warns on fd 2 of every connection that is slow; what matters is said by us.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from ..ranks import Flags, Session, find_place
 
     place = find_place(Flags(master=master, world_size=world_size, rank=rank))
     settings = RankSettings(
-        scan=scan_settings(**scan), join_timeout=join_timeout, rank_timeout=rank_timeout, keep_going=keep_going
+        scan=scan_settings(identity_only=identity_only, **scan),
+        join_timeout=join_timeout,
+        rank_timeout=rank_timeout,
+        keep_going=keep_going,
+        strict=strict,
     )
     session = Session(path, place, settings, note=lambda line: _say(f"rank {place.rank}: {line}"))
     stdout = claim_stdout()
@@ -86,21 +129,35 @@ def command(
     if place.rank == 0 and format_ == "human":
         threading.Thread(target=_tell_progress, args=(session,), name="progress", daemon=True).start()
     # Gloo may abort a process that takes the usual way out after a peer was lost: the code is ours to say.
-    os._exit(_take_part(session, place.rank, stdout, format_, result))
+    os._exit(_take_part(session, place.rank, stdout, format_, result, strict=strict, gate=opening))
 
 
-def _take_part(session: Session, rank: int, stdout: int, format_: str, result: str | None) -> int:
+def _take_part(
+    session: Session, rank: int, stdout: int, format_: str, result: str | None, *, strict: bool, gate: Gate | None
+) -> int:
     try:
         agreement = session.run()
-        _hand_over(agreement, rank, stdout, format_, result)
-        session.part()
+        _hand_over(agreement, rank, stdout if gate is None else 2, format_, result)
+        acknowledged = session.part()
+        code = agreement_code(agreement, strict=strict)
+        if gate is None or code is not Exit.SAME:
+            return code
+        _check_that_all_go_on(session, acknowledged=acknowledged)
+        gate.open(stdout)
     except CkptError as error:
         _say(f"ckpt-tui: {error}")
         return error.code
     except Exception as error:  # noqa: BLE001 - whatever it is, it ends with a line and a code
         _say(f"ckpt-tui: this should not have happened: {type(error).__name__}: {error_text(error)}")
         return Exit.UNDECIDED
-    return agreement_code(agreement)
+
+
+def _check_that_all_go_on(session: Session, *, acknowledged: bool) -> None:
+    """Between the verdict and the command a rank may die, and a launcher may end all."""
+    if session.cancelled:
+        raise Interrupted("the ranks agree; interrupted before the command was started")
+    if not acknowledged:
+        raise NotAcknowledged
 
 
 def _hand_over(agreement: Agreement, rank: int, stdout: int, format_: str, result: str | None) -> None:
@@ -160,7 +217,8 @@ def _leave_on_signals(session: Session) -> None:
         session.cancel(grace=0.0 if number == signal.SIGINT else _GRACE)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, leave)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, leave)
 
 
 def _say(line: str) -> None:

@@ -43,3 +43,5 @@ class RankSettings(Fact, frozen=True, kw_only=True):
     join_timeout: float = 300.0
     rank_timeout: float = 60.0
     keep_going: bool = False
+    #: A warning turns the code 0 into 1; here, because the codes of all ranks are to be the same.
+    strict: bool = False

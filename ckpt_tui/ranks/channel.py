@@ -174,19 +174,31 @@ class Channel:
         except BadMessage as error:
             raise Broken(Break(reason=f"the session was broken off with {error}")) from None
 
-    def part(self, company: int, seconds: float) -> None:
-        """Wait until `company` ranks, this one among them, have written their results, if the store still knows."""
+    def part(self, company: int, seconds: float, *, hosts_store: bool) -> bool:
+        """Wait until `company` ranks, this one among them, have written their results; whether all have.
+
+        The answer is decided once: what some ranks go on to do on the strength of it, all do or none.
+        """
         end = self._clock.monotonic() + seconds
-        key = f"{self.base}/done"
         try:
-            done = self._store.add(key, 1)
-            look = _LOOK_FIRST
-            while done < company and self._clock.monotonic() < end:
-                self._clock.sleep(look)
-                look = min(look * 1.5, _LOOK_LAST)
-                done = self._store.add(key, 0)
+            here = self._count(f"{self.base}/done", company, end) >= company
+            together = self._store.decide(f"{self.base}/together", b"", b"yes" if here else b"no") == b"yes"
+            self._store.add(f"{self.base}/left", 1)
+            if hosts_store:  # the others are still to read that
+                self._count(f"{self.base}/left", company, end, step=0)
         except StoreLost:
-            return
+            return False
+        return together
+
+    def _count(self, key: str, company: int, end: float, *, step: int = 1) -> int:
+        """Add to a counter, and wait until it has come to `company`; where it stands then, or at the end."""
+        count = self._store.add(key, step)
+        look = _LOOK_FIRST
+        while count < company and self._clock.monotonic() < end:
+            self._clock.sleep(look)
+            look = min(look * 1.5, _LOOK_LAST)
+            count = self._store.add(key, 0)
+        return count
 
     def close(self) -> None:
         """Nothing more will be asked of the store."""

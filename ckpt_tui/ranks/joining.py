@@ -153,5 +153,9 @@ class Joining:
 
 
 def _course(settings: RankSettings) -> tuple[str, ...]:
-    chosen = (("--keep-going", settings.keep_going), ("--identity-only", settings.scan.identity_only))
+    chosen = (
+        ("--keep-going", settings.keep_going),
+        ("--identity-only", settings.scan.identity_only),
+        ("--strict", settings.strict),
+    )
     return tuple(flag for flag, on in chosen if on)

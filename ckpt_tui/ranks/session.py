@@ -134,15 +134,20 @@ class Session:
             self._joining.telemetry.hurry()
         return agreement
 
-    def part(self) -> None:
-        """The result is written: wait, 5 s at most, until every rank's is, so that nobody is cut short."""
-        if self._channel is not None:
-            self._channel.part(self._company, _PART)
+    def part(self) -> bool:
+        """The result is written: wait, 5 s at most, until every rank's is, so that nobody is cut short.
+
+        Whether all ranks acknowledged: the same answer on each that can still ask.
+        """
+        acknowledged = self._channel is not None and self._channel.part(
+            self._company, _PART, hosts_store=self._place.hosts_store
+        )
         if self._joining and self._joining.telemetry:
             self._joining.telemetry.leave("has ended", _TELL)
         if self._channel is not None:
             self._channel.close()
         self._work.close()
+        return acknowledged
 
     def _run(self) -> Agreement:
         self._work.begin()
