@@ -1,4 +1,6 @@
-"""Which rank this process is and how it reaches the others: flags before torchrun before a complete RANK set.
+"""Which rank this process is and how it reaches the others.
+
+Flags come before torchrun before a complete RANK set before srun's step before mpirun.
 
 Together with `cli/` the only place that reads the environment.
 """
@@ -10,15 +12,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..facts.outcome import UsageError
-from ..present.safe import escape
 from .address import Address, checked, parse_address
+from .launchers import Launched, mpirun, number, srun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _ADVICE = (
-    "start it with torchrun --no-python, or give every rank --master HOST:PORT --world-size N --rank R, "
-    "or set MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK"
+    "start it with torchrun --no-python, srun or mpirun, or give every rank "
+    "--master HOST:PORT --world-size N --rank R, or set MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK"
 )
 
 
@@ -57,8 +59,12 @@ def from_flags(flags: Flags, env: Mapping[str, str]) -> Place | None:
     """Flags, each of them before its variable. Rank 0 serves the store."""
     if flags.master is None and flags.world_size is None and flags.rank is None:
         return None
-    world_size = flags.world_size if flags.world_size is not None else _number(env, "WORLD_SIZE")
-    rank = flags.rank if flags.rank is not None else _number(env, "RANK")
+    launched = srun(env) or mpirun(env)
+    rank, world_size = number(env, "RANK"), number(env, "WORLD_SIZE")
+    if rank is None and world_size is None and launched is not None:
+        rank, world_size = launched.rank, launched.world_size
+    world_size = flags.world_size if flags.world_size is not None else world_size
+    rank = flags.rank if flags.rank is not None else rank
     if world_size is None:
         raise UsageError("how many ranks are there? Give --world-size")
     if rank is None:
@@ -67,6 +73,8 @@ def from_flags(flags: Flags, env: Mapping[str, str]) -> Place | None:
         store = parse_address(flags.master, given_by="--master")
     elif (found := _master(env)) is not None:
         store = found
+    elif launched is not None and launched.store is not None:
+        store = launched.store
     elif world_size == 1:
         store = Address("127.0.0.1", 0)
     else:
@@ -95,14 +103,46 @@ def from_torchrun(_flags: Flags, env: Mapping[str, str]) -> Place | None:
 
 def from_rank_set(_flags: Flags, env: Mapping[str, str]) -> Place | None:
     """MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, all of them. Rank 0 serves the store."""
-    rank, world_size, store = _number(env, "RANK"), _number(env, "WORLD_SIZE"), _master(env)
+    rank, world_size, store = number(env, "RANK"), number(env, "WORLD_SIZE"), _master(env)
     if rank is None or world_size is None or store is None:
         return None
-    return _checked(Place(rank, world_size, store, job_store=True, local_rank=_number(env, "LOCAL_RANK")))
+    return _checked(Place(rank, world_size, store, job_store=True, local_rank=number(env, "LOCAL_RANK")))
 
 
-#: In the order in which they are asked; srun's step and mpirun come behind these.
-LAUNCHERS: tuple[Callable[[Flags, Mapping[str, str]], Place | None], ...] = (from_flags, from_torchrun, from_rank_set)
+def from_srun(_flags: Flags, env: Mapping[str, str]) -> Place | None:
+    """A SLURM step. Rank 0 serves the store on the step's first host, at a port that follows from job and step."""
+    return _from_launched(srun(env), env)
+
+
+def from_mpirun(_flags: Flags, env: Mapping[str, str]) -> Place | None:
+    """mpirun: rank 0 serves the store where MASTER_ADDR and MASTER_PORT say, or on this machine if all are here."""
+    return _from_launched(mpirun(env), env)
+
+
+def _from_launched(launched: Launched | None, env: Mapping[str, str]) -> Place | None:
+    if launched is None:
+        return None
+    named = _master(env)
+    store = named or launched.store
+    if store is None and launched.world_size == 1:
+        store = Address("127.0.0.1", 0)
+    if store is None:
+        raise UsageError(
+            "mpirun does not tell on which host rank 0 runs: give --master HOST:PORT, or MASTER_ADDR and MASTER_PORT"
+        )
+    return _checked(
+        Place(launched.rank, launched.world_size, store, job_store=named is not None, local_rank=launched.local_rank)
+    )
+
+
+#: In the order in which they are asked.
+LAUNCHERS: tuple[Callable[[Flags, Mapping[str, str]], Place | None], ...] = (
+    from_flags,
+    from_torchrun,
+    from_rank_set,
+    from_srun,
+    from_mpirun,
+)
 
 
 def find_place(flags: Flags, env: Mapping[str, str] | None = None) -> Place:
@@ -127,16 +167,7 @@ def _checked(place: Place) -> Place:
 
 
 def _master(env: Mapping[str, str]) -> Address | None:
-    host, port = env.get("MASTER_ADDR"), _number(env, "MASTER_PORT")
+    host, port = env.get("MASTER_ADDR"), number(env, "MASTER_PORT")
     if not host or port is None:
         return None
     return checked(host, port, given_by="MASTER_PORT")
-
-
-def _number(env: Mapping[str, str], name: str) -> int | None:
-    text = env.get(name)
-    if not text:
-        return None
-    if not text.isdecimal():
-        raise UsageError(f"{name}={escape(text)!r} is no whole number")
-    return int(text)
