@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..facts.outcome import CkptError, Exit, Interrupted, agreement_code
+from ..facts.ranksets import named
 from ..facts.settings import RankSettings
 from ..facts.status import Phase
 from ..present import units
-from ..present.ranksets import named
-from ..present.safe import error_text
+from ..present.safe import error_text, unexpected
 from ..worker.lifetime import claim_stdout, write_all
 from .gate import Gate
 from .options import Age, format_option, scan_options, scan_settings
@@ -148,7 +148,7 @@ def _take_part(
         _say(f"ckpt-tui: {error}")
         return error.code
     except Exception as error:  # noqa: BLE001 - whatever it is, it ends with a line and a code
-        _say(f"ckpt-tui: this should not have happened: {type(error).__name__}: {error_text(error)}")
+        _say(f"ckpt-tui: {unexpected(error)}")
         return Exit.UNDECIDED
 
 

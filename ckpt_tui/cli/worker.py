@@ -71,6 +71,6 @@ def _ranks(
     serve(make, clock, mode=Mode.RANKS)
 
 
-#: The same options as `ckpt-tui ranks`, but for how it prints.
-_PARAMS = [param for param in ranks_command.command.params if param.name not in {"format_", "result"}]
+#: The same options as `ckpt-tui ranks`, but for how it prints and leaves.
+_PARAMS = [param for param in ranks_command.command.params if param.name not in {"format_", "result", "strict"}]
 command.add_command(click.Command("ranks", params=_PARAMS, callback=_ranks, help=_ranks.__doc__))

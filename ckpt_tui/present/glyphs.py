@@ -26,7 +26,7 @@ CELLS = {
     Cell.READING: Mark("▸", ">", "reading", "active"),
     Cell.CACHED: Mark("=", "=", "cached", "dim"),
     Cell.READ: Mark("✓", "v", "read", "dim"),
-    Cell.SHARED: Mark("⇄", "s", "read by another local rank", "dim"),
+    Cell.SHARED: Mark("⇄", "s", "read by another process", "dim"),
     Cell.BAD: Mark("✗", "x", "bad", "bad"),
     Cell.UNREADABLE: Mark("?", "?", "unreadable", "warn"),
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from . import ranksets, units
+from ..facts import ranksets
+from . import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
+from ..facts import ranksets
 from ..facts.agreement import CauseCode, Stage
 from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Source, State
 from ..facts.outcome import Exit, scan_code
-from . import ranksets, units
+from . import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,27 +76,40 @@ def weight_files(result: ScanResult) -> list[FileResult]:
     return [file for file in result.files if file.role is Role.WEIGHTS and file.state not in apart]
 
 
-class _Stated(Protocol):
-    """Whatever has a role and a state: a file's result, or its row on the screen."""
+class Stated(Protocol):
+    """Whatever has a role, a state and claims: a file's result, or its row on the screen."""
 
     @property
     def role(self) -> Role: ...
     @property
     def state(self) -> State: ...
+    @property
+    def claims(self) -> tuple[Claim, ...]: ...
 
 
-def state_words(file: FileResult) -> str:
-    """`truncated: 12,345 bytes short`; an error that already begins with the state's word says it once."""
-    error = file.error or file.state.value
-    return error if error.startswith(file.state) else f"{file.state}: {error}"
+#: What somebody has to know of.
+TROUBLED = BROKEN_STATES | UNDECIDED_STATES | {State.SUSPECT}
 
 
-def problems(files: Iterable[_Stated]) -> str:
+def state_word(file: Stated) -> str:
+    """The state in a word for people. Two things make a digest mismatch: a recorded hash, and what was read before."""
+    if file.state is not State.DIGEST_MISMATCH:
+        return file.state.value
+    return "not as recorded" if kept(file.claims) is False else "corrupt"
+
+
+def state_words(file: Stated, note: str | None) -> str:
+    """`truncated: 12,345 bytes short`; a note that already begins with the state's word says it once."""
+    word = state_word(file)
+    note = note or word
+    return note if note.startswith(word) else f"{word}: {note}"
+
+
+def problems(files: Iterable[Stated]) -> str:
     """`1 shard truncated, 2 sidecars unreadable`; '' where all are good."""
-    apart = BROKEN_STATES | UNDECIDED_STATES | {State.SUSPECT}
-    counts = Counter((file.role, file.state) for file in files if file.state in apart)
+    counts = Counter((file.role, state_word(file)) for file in files if file.state in TROUBLED)
     nouns = {Role.WEIGHTS: "shard", Role.SIDECAR: "sidecar"}
-    return ", ".join(f"{units.count(count, nouns[role])} {state}" for (role, state), count in counts.items())
+    return ", ".join(f"{units.count(count, nouns[role])} {word}" for (role, word), count in counts.items())
 
 
 def verdict_word(agreement: Agreement) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from ..present import ranksets
+from ..facts import ranksets
 from .messages import BadMessage, decode_line
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..facts import ranksets
 from ..facts.agreement import DifferenceKind
 from ..facts.files import Role, Severity, Source, State
-from ..present import drills, ranksets, units, words
+from ..present import drills, units, words
 from ..present.glyphs import RECORDED, state_mark
 from ..present.sides import Sides
 from . import records
@@ -72,7 +73,7 @@ def _files(files: Sequence[FileResult], now: float, *, ascii_only: bool) -> list
         rows.append(
             [
                 mark.char(ascii_only=ascii_only),
-                mark.word,
+                words.state_word(file),
                 units.in_unit(file.size, unit),
                 _source(file, now),
                 _recorded(file, ascii_only=ascii_only),

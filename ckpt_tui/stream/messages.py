@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from ..facts.files import FileResult, Role, State
+from ..facts.files import Claim, FileResult, Role, State
 from ..facts.scan import CheckpointRef
 from ..facts.status import Cell, RankStatus
 
@@ -112,6 +112,11 @@ class FileRow(_Message, frozen=True, tag="file"):
     rate: float = 0.0
     note: str | None = None
     result: FileResult | None = None
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What is on record of it, once it is done."""
+        return self.result.claims if self.result else ()
 
 
 class VerdictRow(_Message, frozen=True, tag="verdict"):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..facts.agreement import Verdict
-from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Severity, State
+from ..facts.files import BROKEN_STATES, Severity
 from ..facts.outcome import Exit, agreement_code, scan_code
 from ..facts.ranksets import named
 from ..facts.status import Phase
 from ..present import words
+from ..report import records
 from ..stream.messages import VerdictRow, Word
 
 if TYPE_CHECKING:
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
 
 #: Files, differences or findings named one by one on leaving.
 _LISTED = 8
-_TROUBLED = BROKEN_STATES | UNDECIDED_STATES | {State.SUSPECT}
 
 
 def scan_trouble(rows: Iterable[FileRow], findings: Iterable[Finding]) -> VerdictRow | None:
     """The outcome so far, if there is anything to say."""
-    troubled = [row for row in rows if row.state in _TROUBLED]
+    troubled = [row for row in rows if row.state in words.TROUBLED]
     if troubled:
         broken = any(row.state in BROKEN_STATES for row in troubled)
         return VerdictRow(word=Word.DAMAGED if broken else Word.UNDECIDED, text=words.problems(troubled))
@@ -53,8 +53,8 @@ def scan_verdict(result: ScanResult, now: float) -> VerdictRow:
     """How a scan came out."""
     code = scan_code(result)
     word = Word(words.scan_word(result))
-    troubled = [file for file in result.files if file.state in _TROUBLED]
-    lines = [f"{file.name}: {words.state_words(file)}" for file in troubled]
+    troubled = [file for file in result.files if file.state in words.TROUBLED]
+    lines = [f"{file.name}: {words.state_words(file, file.error)}" for file in troubled]
     if code is not Exit.SAME:
         errors = [finding.message for finding in result.findings if finding.severity is Severity.ERROR]
         text = words.scan_headline(result, now) if troubled else "; ".join([*errors[:1], words.saved(result, now)])
@@ -63,7 +63,7 @@ def scan_verdict(result: ScanResult, now: float) -> VerdictRow:
         lines.append(f"content   {result.content}")
     if result.identity is not None:
         lines.append(f"identity  {result.identity}")
-    against = "" if word is Word.VERIFIED else "; nothing recorded to check against"
+    against = "" if word is Word.VERIFIED else f"; {records.summary(result) or 'nothing recorded to check against'}"
     return VerdictRow(
         word=word,
         text=words.saved(result, now) + against,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ckpt_tui.present import ranksets, units
+from ckpt_tui.facts import ranksets
+from ckpt_tui.present import units
 
 
 @pytest.mark.parametrize(

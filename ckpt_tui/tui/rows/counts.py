@@ -1,4 +1,4 @@
-"""How many shards of a rank came from its cache: sidecars are read in a moment and count for nothing."""
+"""How many shards of a rank came from the cache: sidecars are read in a moment and count for nothing."""
 
 from __future__ import annotations
 
@@ -15,4 +15,9 @@ def cached_shards(status: RankStatus, roles: str) -> tuple[int, int]:
     if not roles or len(status.cells) != len(roles):
         return status.files_cached, status.files_total
     shards = [cell for cell, role in zip(status.cells, roles, strict=True) if role == "w"]
-    return shards.count(Cell.CACHED.value), len(shards)
+    return shards.count(Cell.CACHED.value) + shared_shards(status, roles), len(shards)
+
+
+def shared_shards(status: RankStatus, roles: str) -> int:
+    """Those of them that another process of the host put there while this one was at work."""
+    return sum(cell == Cell.SHARED.value and role == "w" for cell, role in zip(status.cells, roles, strict=False))

@@ -48,6 +48,7 @@ class Look(NamedTuple):
 
     fold: Fold
     size_unit: units.Unit
+    size_width: int
     rate_unit: units.Unit
     name_width: int
     sha256: bool
@@ -59,9 +60,11 @@ def look(files: Iterable[FileRow], charset: Charset, *, sha256: bool, peak_rate:
     weights = [charset.name(file.name) for file in rows if file.role is Role.WEIGHTS]
     common = fold(weights)
     shorts = [len(common.short(name)) for name in weights]
-    largest = max((file.size for file in rows), default=0)
+    unit = units.size_unit(max((file.size for file in rows), default=0))
+    sidecars = sum(file.size for file in rows if file.role is Role.SIDECAR)
+    sizes = [f"{units.in_unit(file.size, unit)} {unit[0]}" for file in rows] + [units.size(sidecars)]
     wide = max([len(common.pattern) + 2, 24, *shorts])
-    return Look(common, units.size_unit(largest), units.rate_unit(peak_rate), min(wide, 48), sha256)
+    return Look(common, unit, max(map(len, sizes)), units.rate_unit(peak_rate), min(wide, 48), sha256)
 
 
 def columns(shape: Look, sort: Sort, charset: Charset, room: int) -> tuple[Column, ...]:
@@ -74,7 +77,7 @@ def columns(shape: Look, sort: Sort, charset: Charset, room: int) -> tuple[Colum
     others = (
         16 + (9 if room >= _RATE else 0) + (25 if room >= _WIDE else 0) + _bar_width(room) + (8 if room >= 110 else 14)
     )
-    size_width = 10 if room >= _RATE else 8
+    size_width = max(shape.size_width, 8)
     return (
         Column((), 1),
         Column(line(name), max(min(shape.name_width, room - others - size_width), 6)),
@@ -105,7 +108,7 @@ def file_row(file: FileRow, shape: Look, charset: Charset, now: float, room: int
             line(f"{units.in_unit(file.size, shape.size_unit)} {shape.size_unit[0]}"),
             _state(file, charset, now, room),
             line(units.rate_in(file.rate, shape.rate_unit) if file.rate > 0 else ""),
-            _recorded(result.claims, charset) if result else (),
+            _recorded(file.claims, charset) if result else (),
             line((digest or "")[:12]),
         ),
         tone,
@@ -123,10 +126,7 @@ def _mark(file: FileRow) -> Mark:
 def _state(file: FileRow, charset: Charset, now: float, room: int) -> Line:
     result, mark = file.result, _mark(file)
     if file.state is not State.GOOD:
-        # A note that already begins with the state's word is not to say it twice.
-        note = file.note or mark.word
-        text = note if note.startswith(mark.word) else f"{mark.word}: {note}"
-        return line((charset.name(text), mark.tone))
+        return line((charset.name(words.state_words(file, file.note)), mark.tone))
     if mark.tone in {"bad", "warn"}:
         return line((f"{mark.word} on rank {file.rank}", mark.tone))
     if file.cell is Cell.READING:
@@ -197,7 +197,7 @@ def details(file: FileRow, charset: Charset, now: float) -> list[tuple[str, str]
     facts = [
         ("name", file.name),
         ("size", f"{file.size:,} bytes"),
-        ("state", f"{file.state}{f', {file.note}' if file.note else ''}"),
+        ("state", words.state_words(file, file.note)),
     ]
     result = file.result
     if result is None:
@@ -212,7 +212,7 @@ def details(file: FileRow, charset: Charset, now: float) -> list[tuple[str, str]
         detail = f": {result.miss_detail}" if result.miss_detail else ""
         facts.append(("not cached", f"{result.miss_reason}{detail}"))
     for claim in result.claims:
-        held = {True: "holds", False: "is broken", None: "was not checked"}[claim.holds]
+        held = {True: "kept", False: "broken", None: "not checked"}[claim.holds]
         facts.append(("recorded", f"{claim.algorithm} {claim.expected} {held}: {claim.origin}"))
     if not result.claims:
         facts.append(("recorded", "nothing to check against"))

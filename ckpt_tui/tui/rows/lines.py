@@ -8,7 +8,7 @@ from ...facts import ranksets
 from ...facts.status import Phase
 from ...present import units
 from ...stream.messages import Mode, Word
-from .counts import cached_shards
+from .counts import cached_shards, shared_shards
 from .spans import Line, Span, clip, fit, line, pieces, spread, width
 
 if TYPE_CHECKING:
@@ -196,7 +196,9 @@ def legend(status: RankStatus | None, survey: Survey | None, mean_rate: float, c
     about = f", about {units.duration(saved)} saved" if saved >= 1 else ""
     unread = f", {amount(status.bytes_cached)} not read" if status.bytes_cached else ""
     cached, shards = cached_shards(status, survey.roles)
-    hits = f" {cached:,} of {shards:,} cached{unread}{about}"
+    shared = shared_shards(status, survey.roles)
+    others = f", {shared:,} by another process" if shared else ""
+    hits = f" {cached:,} of {shards:,} cached{others}{unread}{about}"
     togo = status.bytes_total - status.bytes_done
     block_cached, block_read, block_rest = charset.blocks
     parts = [
