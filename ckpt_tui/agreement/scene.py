@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..facts.agreement import CauseCode, Stage
     from .descent import Drills
     from .tables import Side
@@ -33,6 +35,8 @@ class Scene:
     revisions_kept: bool
     #: What the bytes of segments told, as far as they were looked at.
     drills: Drills = field(default_factory=dict)
+    #: By side, the names of its tensors by their digests: made once, for every file asks.
+    names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 class Finding(NamedTuple):

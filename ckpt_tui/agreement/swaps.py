@@ -59,12 +59,7 @@ def swapped_tensors(found: FileDifference, parts: Pieces, scene: Scene) -> Findi
         if found.name not in side.segments or found.name not in other.segments:
             continue
         held = {s.name: s.digest for s in side.segments[found.name] if s.name in names and s.length >= _TELLING}
-        by_digest = {
-            segment.digest: segment.name
-            for segments in other.segments.values()
-            for segment in segments
-            if segment.kind is SegmentKind.TENSOR
-        }
+        by_digest = scene.names[other.label]
         if held.keys() != names or not all(digest in by_digest for digest in held.values()):
             continue
         twins = {name: by_digest[digest] for name, digest in held.items() if by_digest[digest] != name}

@@ -200,6 +200,16 @@ def tensors_by_name(side: Side) -> dict[str, Segment]:
     }
 
 
+def names_by_digest(side: Side) -> dict[str, str]:
+    """The names of a side's tensors from all files that it shows, by their digests; of equal tensors the last."""
+    return {
+        segment.digest: segment.name
+        for segments in side.segments.values()
+        for segment in segments
+        if segment.kind is SegmentKind.TENSOR
+    }
+
+
 def _cut(row: TableRow | None) -> str | None:
     return None if row is None else row.segmentation
 

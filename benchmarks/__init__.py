@@ -1,0 +1,1 @@
+"""What it costs: `make bench`, and the measurements of sessions that are run by hand."""
