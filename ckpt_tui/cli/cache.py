@@ -29,7 +29,15 @@ _PATHS = click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH]...
 _OLDER = click.option("--older-than", type=Age(), help="Only what is older than this, e.g. 30d.")
 
 
-@click.group()
+class InOrder(click.Group):
+    """Commands in the order in which they are wanted: to look first, to remove last."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """As they are defined."""
+        return list(self.commands)
+
+
+@click.group(cls=InOrder)
 def command() -> None:
     """The digests that this machine remembers.
 
@@ -49,14 +57,7 @@ def _with(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-@command.command()
-@_with()
-def path(*, cache_dir: str | None, format_: str) -> int:
-    """Where the records of this host lie."""
-    return _print(_upkeep(cache_dir).path(), format_)
-
-
-@command.command("list")
+@command.command("list", short_help="What is remembered, the oldest first.")
 @_with(
     _PATHS, click.option("--files", "each", is_flag=True, help="Every file, and what its record is worth."), _ALL_HOSTS
 )
@@ -66,33 +67,14 @@ def list_(*, paths: tuple[str, ...], each: bool, all_hosts: bool, cache_dir: str
     return _print(upkeep.records(paths, each=each or format_ in {"json", "jsonl"}), format_)
 
 
-@command.command()
+@command.command(short_help="How much is remembered, and what it saved.")
 @_with(_ALL_HOSTS)
 def stats(*, all_hosts: bool, cache_dir: str | None, format_: str) -> int:
     """How much is remembered, how often it answered, and how many bytes were not read for it."""
     return _print(_upkeep(cache_dir, all_hosts=all_hosts).stats(), format_)
 
 
-@command.command()
-@_with(
-    click.option("--older-than", type=Age(), help="Also what was neither read nor used for so long, e.g. 30d."),
-    _DRY_RUN,
-    _ALL_HOSTS,
-)
-def prune(*, older_than: float | None, dry_run: bool, all_hosts: bool, cache_dir: str | None, format_: str) -> int:
-    """Remove records of files that are gone, and records that cannot be used."""
-    upkeep = _upkeep(cache_dir, all_hosts=all_hosts)
-    return _print(upkeep.prune(older_than=older_than, dry_run=dry_run), format_)
-
-
-@command.command()
-@_with(_PATHS, _DRY_RUN, _ALL_HOSTS)
-def clear(*, paths: tuple[str, ...], dry_run: bool, all_hosts: bool, cache_dir: str | None, format_: str) -> int:
-    """Forget everything, or what lies below the paths. Files that are not ours stay."""
-    return _print(_upkeep(cache_dir, all_hosts=all_hosts).clear(paths, dry_run=dry_run), format_)
-
-
-@command.command()
+@command.command(short_help="Read remembered files again: does the disk agree?")
 @_with(
     _PATHS,
     click.option("--limit", type=click.IntRange(1), help="Read at most so many files."),
@@ -138,6 +120,32 @@ def scrub(
             return stop.code
     _print(report, format_)
     return scrub_code(report, strict=strict)
+
+
+@command.command(short_help="Remove records that no file needs.")
+@_with(
+    click.option("--older-than", type=Age(), help="Also what was neither read nor used for so long, e.g. 30d."),
+    _DRY_RUN,
+    _ALL_HOSTS,
+)
+def prune(*, older_than: float | None, dry_run: bool, all_hosts: bool, cache_dir: str | None, format_: str) -> int:
+    """Remove records of files that are gone, and records that cannot be used."""
+    upkeep = _upkeep(cache_dir, all_hosts=all_hosts)
+    return _print(upkeep.prune(older_than=older_than, dry_run=dry_run), format_)
+
+
+@command.command(short_help="Forget everything, or what lies below the paths.")
+@_with(_PATHS, _DRY_RUN, _ALL_HOSTS)
+def clear(*, paths: tuple[str, ...], dry_run: bool, all_hosts: bool, cache_dir: str | None, format_: str) -> int:
+    """Forget everything, or what lies below the paths. Files that are not ours stay."""
+    return _print(_upkeep(cache_dir, all_hosts=all_hosts).clear(paths, dry_run=dry_run), format_)
+
+
+@command.command(short_help="Where the records lie.")
+@_with()
+def path(*, cache_dir: str | None, format_: str) -> int:
+    """Where the records of this host lie."""
+    return _print(_upkeep(cache_dir).path(), format_)
 
 
 def scrub_code(report: CacheReport, *, strict: bool) -> Exit:

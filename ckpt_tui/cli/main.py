@@ -16,7 +16,7 @@ from ..facts.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Each command's module is imported only when it is asked for: (module in this folder, short help).
+#: The short help of each command; its module, of the same name, is imported only when it is asked for.
 COMMANDS = {
     "scan": "identity and content of one checkpoint on this machine",
     "verify": "does it keep every hash that is on record of it?",

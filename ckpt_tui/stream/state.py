@@ -53,8 +53,9 @@ class Changes:
     logs: bool = False
     beat: bool = False
     ended: bool = False
-    #: Something was missed: ask for a snapshot.
+    #: Something was missed: ask for a snapshot. A whole one came: nothing is missing any more.
     resync: bool = False
+    snapshot: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.files or self.ranks or self.all or self.logs or self.ended)
@@ -144,7 +145,7 @@ def _snapshot(state: StreamState, snapshot: Snapshot, changes: Changes) -> None:
     state.logs = {number: line for number, line in state.logs.items() if number < 0}
     state.survey = state.verdict = state.result = None
     state.ranks, state.files, state.parts = {}, {}, {}
-    changes.all, changes.resync = True, False
+    changes.all, changes.resync, changes.snapshot = True, False, True
     for row in rows:
         _row(state, row, changes)
 

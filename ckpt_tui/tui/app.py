@@ -108,6 +108,7 @@ class CkptApp(App[int]):
         self.desk.opened = self.desk.clock.time()
         self._view: ViewName = start_view
         self._resync_at = float("-inf")
+        self._missed = False
         for theme in themes():
             self.register_theme(theme)
         self.theme = ANSI if plain else LIGHT if light else DARK
@@ -158,8 +159,9 @@ class CkptApp(App[int]):
         now = desk.clock.monotonic()
         if batch:
             desk.heard_at = now
-        if changes.resync and now - self._resync_at >= 1.0:
-            self._resync_at = now
+        self._missed = changes.resync or (self._missed and not changes.snapshot)
+        if self._missed and now - self._resync_at >= 1.0:
+            self._missed, self._resync_at = False, now
             self._source.send(Resync())
         if desk.state.bye is not None and desk.state.bye.code == Exit.USAGE:
             self._leave(Exit.USAGE)  # there is nothing to watch: the shell is told why
@@ -280,7 +282,9 @@ class CkptApp(App[int]):
         if details is None:
             self.action_fold()
         else:
-            self.push_screen(Box(details[0], details[1], "y copy   esc back"))
+            name = self.desk.charset.name
+            pairs = [(what, name(value)) for what, value in details[1]]
+            self.push_screen(Box(name(details[0]), pairs, "y copy   esc back"))
 
     def action_light(self) -> None:
         """Light or dark."""

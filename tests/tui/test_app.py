@@ -130,6 +130,9 @@ def test_a_gap_asks_for_a_snapshot_once_a_second() -> None:
             screen.source.put(Envelope(30, None))
             await screen.until(lambda: screen.app.desk.state.seq == 30)
             assert screen.source.commands == [Resync()]
+            # What was missed meanwhile is not forgotten.
+            screen.clock.forward(1)
+            await screen.until(lambda: screen.source.commands == [Resync(), Resync()])
 
     run(check())
 
