@@ -32,15 +32,17 @@ Drills = dict[tuple[str, Key], Drill]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A segment to look into: where it lies on each side that has it as long and of the same kind of elements.
+    """A segment to look into: the sides that can be held against the reference, and where it lies on each.
 
-    `ranks` says whom to ask for a side's bytes.
+    `unlike` are sides on which it differs too, and of which no byte answers to a byte of the reference's. `ranks` says
+    whom to ask for a side's bytes.
     """
 
     file: str
     key: Key
     reference: str
     others: tuple[str, ...]
+    unlike: tuple[str, ...]
     places: Mapping[str, Segment]
     ranks: Mapping[str, int]
 
@@ -48,6 +50,10 @@ class Target:
     def length(self) -> int:
         """As many bytes as all sides have of it."""
         return min(self.places[side].length for side in (self.reference, *self.others))
+
+    def place(self, side: str) -> tuple[str, str, Key]:
+        """What `Leaves` has it under."""
+        return side, self.file, self.key
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -102,11 +108,16 @@ def targets(agreement: Agreement, testimonies: Sequence[Testimony], budget: int 
         for target in turn:
             if target is None:
                 continue
-            budget -= min(target.length, LEAF)
+            budget -= min(target.length, LEAF) if target.others else 0
             if budget < 0:
                 return tuple(found)
             found.append(target)
     return tuple(found)
+
+
+def unstable_sides(drills: Drills) -> frozenset[str]:
+    """The sides of which anything, read again, was not what its digests were made of."""
+    return frozenset(side for drill in drills.values() for side, same in drill.read_again.items() if not same)
 
 
 def _spokesmen(agreement: Agreement, testimonies: Sequence[Testimony]) -> dict[str, Testimony]:
@@ -148,13 +159,13 @@ def _target(
         return None
     reference = next(iter(places))
     one = places[reference]
-    others = tuple(
-        side
-        for side, other in places.items()
-        if other.digest != one.digest and (other.dtype, other.shape) == (one.dtype, one.shape)
-    )
-    target = Target(file, key, reference, others, places, ranks)
-    return target if others and target.length else None
+    differing = [side for side, other in places.items() if other != one]
+    alike = [side for side in differing if (places[side].dtype, places[side].shape) == (one.dtype, one.shape)]
+    # Where all of them end early there is a beginning to compare.
+    others = [side for side in alike if places[side].length == one.length] or alike
+    others = [side for side in others if places[side].digest != one.digest]
+    unlike = [side for side in differing if side not in others]
+    return Target(file, key, reference, tuple(others), tuple(unlike), places, ranks)
 
 
 def plan(found: Sequence[Target], leaves: Leaves, budget: int = DRILL_BYTES) -> tuple[Window, ...]:
@@ -183,7 +194,7 @@ def _affordable(queues: Sequence[Sequence[Window]], budget: int) -> Iterator[tup
 
 def _differing(target: Target, leaves: Leaves) -> Iterator[Window]:
     """The leaves that are not the same, as far as their digests are known."""
-    held = {side: leaves.get((side, target.file, target.key)) for side in target.sides}
+    held = {side: leaves.get(target.place(side)) for side in target.sides}
     reference = held[target.reference]
     if reference is None:
         return
@@ -223,9 +234,8 @@ def _drill(
     dtype = one.dtype
     comparisons = {side: Comparison(side, one.offset, dtype, one.shape or ()) for side in target.others}
     again: dict[str, bool] = {}
-    errors = {
-        side: "its bytes are not at hand" for side in target.sides if (side, target.file, target.key) not in leaves
-    }
+    errors = {side: "its bytes are not at hand" for side in target.sides if target.place(side) not in leaves}
+    errors |= dict.fromkeys(target.unlike, "another dtype, shape or length")
     done: set[tuple[str, int]] = set()
     for window in windows:
         looks = {side: read(side, window) for side in window.sides if side not in errors}
@@ -270,7 +280,7 @@ def _result(
     is_zeros: Callable[[bytes, int], bool],
 ) -> SideDifference:
     def zeros(side: str) -> int:
-        digests = leaves[side, target.file, target.key]
+        digests = leaves[target.place(side)]
         return sum(w.length for w in left_out if is_zeros(w.digest(digests), w.whole(side)))
 
     return comparison.result(

@@ -17,11 +17,12 @@ from ..facts.agreement import (
     TableRow,
     Verdict,
 )
+from .descent import unstable_sides
 from .differences import differences
 from .groups import Members, Partition, any_proven_different, listed, partition
 from .revisions import revisions_of, tell_groups_apart
 from .sentences import summary, warnings
-from .standing import Evidence, Judged, damage, standings, weigh
+from .standing import Evidence, Judged, damage, standings, unsettle, weigh
 from .tables import FileDifference, Side, file_differences, index_of
 from .weights import weights_equal
 
@@ -66,7 +67,7 @@ def judge(
     files = file_differences(case.sides)
     proven = [one for one in files if one.proven]
     evidence = case.weigh(proven)
-    judged = standings(case.found.groups, evidence)
+    judged = unsettle(standings(case.found.groups, evidence), case.letters, unstable_sides(drills or {}))
     verdict = case.verdict(differ=bool(proven) or any_proven_different(case.found))
     groups = tuple(_group(*one) for one in zip(case.letters, case.found.groups, judged, strict=True))
     differing = case.differences(files, evidence, judged, drills)

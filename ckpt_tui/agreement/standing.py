@@ -7,7 +7,7 @@ copies, not ranks: eight ranks on one disk are one vote. Nobody is accused by ha
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..facts.agreement import Standing
@@ -116,6 +116,23 @@ def standings(groups: Sequence[Members], evidence: Sequence[Evidence]) -> tuple[
         phrases = _phrases(groups[place], one) or (f"{votes[place]:,} of {sum(votes):,} copies, no recorded hash",)
         judged.append(Judged(standing, votes[place], phrases))
     return tuple(judged)
+
+
+def unsettle(judged: Sequence[Judged], labels: Sequence[str], unstable: Collection[str]) -> tuple[Judged, ...]:
+    """Take the standing of groups which, read again, gave other bytes: that accuses the machine, not the file.
+
+    Where it is one that the others are held against, nobody keeps a standing.
+    """
+    held = {Standing.RIGHT, Standing.MAJORITY}
+    shaken = any(one.standing in held and label in unstable for one, label in zip(judged, labels, strict=True))
+    return tuple(
+        replace(
+            one,
+            standing=Standing.UNDECIDED if shaken or label in unstable else one.standing,
+            evidence=(*one.evidence, "read again, it gave other bytes") if label in unstable else one.evidence,
+        )
+        for one, label in zip(judged, labels, strict=True)
+    )
 
 
 def _is_wrong(place: int, groups: Sequence[Members], evidence: Sequence[Evidence], right: int | None) -> bool:

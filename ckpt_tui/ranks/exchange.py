@@ -7,18 +7,20 @@ only from one representative of each group.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
 from ..agreement import Testimony, failed, files_to_descend, groups_of, judge
 from ..facts.agreement import Agreement, Fingerprint, Stage
 from .calls import nothing
+from .drilling import drilled
 from .messages import Answer, BadMessage, Files, Step, Tables, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..agreement.descent import Drills
     from ..facts.agreement import TableRow
     from ..facts.base import Fact
     from ..facts.clock import Clock
@@ -28,6 +30,13 @@ if TYPE_CHECKING:
     from .witness import Witness
 
 T = TypeVar("T", bound="Fact")
+
+
+class Ask(Protocol):
+    """Gathers one answer of each rank: what those told that told anything which can be read."""
+
+    def __call__(self, step: Step, kind: type[T], payload: bytes, /) -> dict[int, T]:
+        """Collective."""
 
 
 class Exchange:
@@ -78,24 +87,37 @@ class Exchange:
         if names:
             told = self._ask(Step.SEGMENTS, Tables, witness.tables(names) if witness.rank in tables else b"")
             segments = {rank: {one.file: one.segments for one in them.tables} for rank, them in told.items()}
-        return self._judge(Stage.CONTENT, fingerprints, tables, segments)
+        heard = self._testimonies(fingerprints, tables, segments)
+        agreement = self._judged(Stage.CONTENT, heard)
+        if self._absent or unfinished:
+            return agreement  # those that are left have no time to read again
+        drills = drilled(agreement, heard, witness, self._ask)
+        # What was sent for the bytes counts too.
+        heard = self._testimonies(fingerprints, tables, segments)
+        return self._judged(Stage.CONTENT, heard, drills) if drills else agreement
 
     def _judge(
+        self, stage: Stage, fingerprints: Mapping[int, Fingerprint], tables: Mapping[int, tuple[TableRow, ...]]
+    ) -> Agreement:
+        return self._judged(stage, self._testimonies(fingerprints, tables, {}))
+
+    def _testimonies(
         self,
-        stage: Stage,
         fingerprints: Mapping[int, Fingerprint],
         tables: Mapping[int, tuple[TableRow, ...]],
-        segments: Mapping[int, Mapping[str, tuple[Segment, ...]]] | None = None,
-    ) -> Agreement:
-        testimonies = [
+        segments: Mapping[int, Mapping[str, tuple[Segment, ...]]],
+    ) -> list[Testimony]:
+        return [
             Testimony(
                 fingerprint=one,
                 table=tables.get(rank),
-                segments=(segments or {}).get(rank, {}),
+                segments=segments.get(rank, {}),
                 bytes_sent=self._sent[rank],
             )
             for rank, one in sorted(fingerprints.items())
         ]
+
+    def _judged(self, stage: Stage, testimonies: list[Testimony], drills: Drills | None = None) -> Agreement:
         return judge(
             testimonies,
             world_size=self._world_size,
@@ -103,6 +125,7 @@ class Exchange:
             absent=self._absent,
             created=self._at,
             tool=testimonies[0].fingerprint.tool if testimonies else "",
+            drills=drills,
         )
 
     def _fingerprints(

@@ -16,9 +16,11 @@ from ..facts.status import RankStatus
 from ..present.safe import is_safe
 
 #: Rises whenever a message below changes in a way that an older reader would get wrong.
-PROTOCOL = 1
+PROTOCOL = 2
 #: No message may be longer than this.
 MAX_BYTES = 64 << 20
+#: No hello may be longer: it is quoted to people where ranks do not fit.
+MAX_HELLO = 16 << 10
 
 T = TypeVar("T")
 
@@ -97,6 +99,26 @@ class Tables(Fact, frozen=True, kw_only=True):
     tables: tuple[SegmentTable, ...]
 
 
+class Digests(Fact, frozen=True, kw_only=True):
+    """For each segment that is looked into, the digests of a rank's leaves, end to end; empty: not known."""
+
+    leaves: tuple[bytes, ...]
+
+
+class Seen(Fact, frozen=True, kw_only=True):
+    """One leaf, read again. `same`: it has the digest that it had; `error`: why it could not be read."""
+
+    data: bytes = b""
+    same: bool = True
+    error: str | None = None
+
+
+class Looks(Fact, frozen=True, kw_only=True):
+    """The leaves that a rank had to read again."""
+
+    looks: tuple[Seen, ...]
+
+
 class Step(IntEnum):
     """The exchanges of a session, in the order in which they may come."""
 
@@ -106,6 +128,8 @@ class Step(IntEnum):
     CONTENT = 4
     FILES = 5
     SEGMENTS = 6
+    LEAVES = 7
+    BYTES = 8
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -152,6 +176,8 @@ def encode_line(hello: Hello) -> bytes:
 
 def decode_line(line: bytes) -> Hello:
     """The hello in a line; BadMessage where it is none."""
+    if len(line) > MAX_HELLO:
+        raise BadMessage(f"{len(line)} bytes long")
     try:
         hello = msgspec.json.decode(line, type=Hello)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -10,6 +10,7 @@ import msgspec
 
 from .. import agreement
 from ..facts.agreement import Fingerprint, SegmentTable, Stage, TableRow
+from ..facts.outcome import CkptError
 from .messages import MAX_BYTES, Tables, encode
 
 if TYPE_CHECKING:
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from ..digest import Survey
     from ..facts.files import Segment
     from ..facts.scan import ScanResult
+
+
+def _none(_name: str) -> tuple[bytes, ...]:
+    return ()
+
+
+def _refuse(name: str, _offset: int, _length: int) -> bytes:
+    raise CkptError(f"{name}: its bytes are not at hand")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +41,9 @@ class Witness:
     path: str
     tool: str
     segments: Callable[[str], tuple[Segment, ...]]
+    #: `Scanner.leaves` and `Scanner.read_again`.
+    leaves: Callable[[str], tuple[bytes, ...]] = _none
+    again: Callable[[str, int, int], bytes] = _refuse
     survey: Survey | None = None
     result: ScanResult | None = None
     error: str | None = None

@@ -10,7 +10,7 @@ from ..digest.host import host_name
 from ..facts.outcome import Interrupted
 from ..facts.version import TOOL
 from ..present.safe import error_text, escape
-from .calls import LOOK, Caller
+from .calls import LOOK, Caller, nothing
 from .witness import Witness
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Work:
         self.error: str | None = None
         self._rank = rank
         self._thread = Caller("scan")
+        self._watch = nothing
         self._survey: Future[Survey] = Future()
         self._result: Future[ScanResult] = Future()
 
@@ -46,6 +47,7 @@ class Work:
 
     def read(self, watch: Callable[[], None]) -> Witness:
         """Read every byte, if there is a survey that says of which files."""
+        self._watch = watch
         if self._survey.exception() is None:
             self._result = self._thread.submit(self.scanner.run)
             self._settle(self._result, watch)
@@ -61,6 +63,14 @@ class Work:
         """Nothing more will be asked."""
         self.scanner.cancel()
         self._thread.close()
+
+    def _again(self, name: str, offset: int, length: int) -> bytes:
+        """Bytes read once more, as all reading in the scan's thread: a disk that hangs must not hold up the session."""
+        read = self._thread.submit(lambda: self.scanner.read_again(name, offset, length))
+        while not read.done():
+            self._watch()
+            wait([read], LOOK)
+        return read.result()
 
     def _settle(self, future: Future[Any], watch: Callable[[], None]) -> None:
         while not future.done():
@@ -80,6 +90,8 @@ class Work:
             path=self.path,
             tool=TOOL,
             segments=self.scanner.segments,
+            leaves=self.scanner.leaves,
+            again=self._again,
             survey=survey,
             result=result,
             error=failed or broke,

@@ -54,7 +54,14 @@ class MemoryGather:
         return {rank: memory.given[step, rank] for rank in ranks}
 
 
-def witness(folder: Path, rank: int, *, read: bool = True, unfinished: str | None = None) -> Witness:
+def witness(
+    folder: Path,
+    rank: int,
+    *,
+    read: bool = True,
+    unfinished: str | None = None,
+    again: Callable[[str, int, int], bytes] | None = None,
+) -> Witness:
     """What a rank knows of a folder."""
     scanner = Scanner(str(folder), ScanSettings(use_cache=False))
     return Witness(
@@ -63,6 +70,8 @@ def witness(folder: Path, rank: int, *, read: bool = True, unfinished: str | Non
         path=str(folder),
         tool="ckpt-tui test",
         segments=scanner.segments,
+        leaves=scanner.leaves,
+        again=again or scanner.read_again,
         survey=scanner.survey(),
         result=scanner.run() if read else None,
         unfinished=unfinished,

@@ -55,6 +55,8 @@ def test_one_flipped_bit_is_named_by_every_rank_and_the_odd_one_stands_out(tmp_p
     (difference,) = agreement["differences"]
     assert difference["file"] == "model-00002-of-00002.safetensors"
     assert [segment["name"] for segment in difference["segments"]] == ["model.layers.2.mlp.0.weight"]
+    assert difference["cause"]["code"] == "bit-flip"
+    assert difference["segments"][0]["drill"]["read_again"] == {"A": True, "B": True}
 
 
 def test_of_two_ranks_nobody_is_accused(tmp_path: Path) -> None:
