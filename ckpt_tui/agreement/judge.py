@@ -19,6 +19,7 @@ from ..facts.agreement import (
 )
 from .descent import unstable_sides
 from .differences import differences
+from .given import in_words, unequal_facts
 from .groups import Members, Partition, any_proven_different, listed, partition
 from .revisions import revisions_of, tell_groups_apart
 from .sentences import summary, warnings
@@ -68,7 +69,9 @@ def judge(
     proven = [one for one in files if one.proven]
     evidence = case.weigh(proven)
     judged = unsettle(standings(case.found.groups, evidence), case.letters, unstable_sides(drills or {}))
-    verdict = case.verdict(differ=bool(proven) or any_proven_different(case.found))
+    unequal = unequal_facts(case.fingerprints)
+    apart = bool(proven) or any_proven_different(case.found)
+    verdict = case.verdict(differ=apart or bool(unequal))
     groups = tuple(_group(*one) for one in zip(case.letters, case.found.groups, judged, strict=True))
     differing = case.differences(files, evidence, judged, drills)
     errors = case.errors()
@@ -86,7 +89,9 @@ def judge(
         differences=differing,
         warnings=warnings(case.found, case.letters, case.fingerprints, sides_left_out=case.sides_left_out),
         not_compared=_not_compared(case.fingerprints),
-        summary=summary(
+        summary=in_words(unequal)
+        if unequal and not apart
+        else summary(
             verdict=verdict,
             stage=stage,
             groups=groups,
@@ -95,9 +100,11 @@ def judge(
             missing=case.missing,
             fingerprints=case.fingerprints,
             weights_equal=equal,
-        ),
+        )
+        + f"; {in_words(unequal)}" * bool(unequal),
         tool=tool,
         created=created,
+        unequal=unequal,
         absent_detail=tuple(f"rank {rank}: {text}" for rank, text in case.missing.items()),
     )
 

@@ -18,7 +18,7 @@ from ..facts.ranksets import named
 from ..facts.settings import RankSettings
 from ..facts.status import Phase
 from ..present import units
-from ..present.safe import error_text, unexpected
+from ..present.safe import error_text, escape, unexpected
 from ..worker.lifetime import claim_stdout, write_all
 from .gate import Gate
 from .options import Age, format_option, scan_options, scan_settings
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: A launcher's SIGTERM comes within a moment of another rank's death: seconds in which that may still be noticed.
 _GRACE = 0.8
+#: How many facts may be given with --with, and how long each may be.
+_FACTS, _FACT_CHARS = 64, 1024
 #: Seconds between two lines of progress.
 _PROGRESS = 5.0
 
@@ -77,6 +79,13 @@ class Gated(click.Command):
 )
 @click.option("--keep-going", is_flag=True, help="Read every byte also where the headers differ.")
 @click.option("--identity-only", is_flag=True, help="Compare configs, indexes and headers alone; read no tensor.")
+@click.option(
+    "--with",
+    "given",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A fact that must be equal too: engine=0.9.1. May be repeated.",
+)
 @click.option("--strict", is_flag=True, help="Leave with 1 where all agree, but with a warning.")
 @click.option(
     "--result",
@@ -95,6 +104,7 @@ def command(
     rank_timeout: float,
     keep_going: bool,
     identity_only: bool,
+    given: tuple[str, ...],
     strict: bool,
     result: str | None,
     format_: str,
@@ -122,6 +132,7 @@ def command(
         rank_timeout=rank_timeout,
         keep_going=keep_going,
         strict=strict,
+        given=_facts(given),
     )
     session = Session(path, place, settings, note=lambda line: _say(f"rank {place.rank}: {line}"))
     stdout = claim_stdout()
@@ -130,6 +141,23 @@ def command(
         threading.Thread(target=_tell_progress, args=(session,), name="progress", daemon=True).start()
     # Gloo may abort a process that takes the usual way out after a peer was lost: the code is ours to say.
     os._exit(_take_part(session, place.rank, stdout, format_, result, strict=strict, gate=opening))
+
+
+def _facts(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """The facts by key. Both travel to every rank, so they are short and escaped."""
+    facts: dict[str, str] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not (key and equals) or len(text) > _FACT_CHARS:
+            raise click.UsageError(
+                f"--with {escape(text[:80])!r}: KEY=VALUE is needed, {_FACT_CHARS} characters at most"
+            )
+        if escape(key) in facts:
+            raise click.UsageError(f"--with {escape(key)}: given twice")
+        facts[escape(key)] = escape(value)
+    if len(facts) > _FACTS:
+        raise click.UsageError(f"--with: {_FACTS} facts at most")
+    return tuple(sorted(facts.items()))
 
 
 def _take_part(

@@ -45,3 +45,5 @@ class RankSettings(Fact, frozen=True, kw_only=True):
     keep_going: bool = False
     #: A warning turns the code 0 into 1; here, because the codes of all ranks are to be the same.
     strict: bool = False
+    #: Facts beside the checkpoint that must be equal on all ranks: escaped names and values.
+    given: tuple[tuple[str, str], ...] = ()

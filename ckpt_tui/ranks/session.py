@@ -56,7 +56,7 @@ class Session:
     ) -> None:
         """`note` gets lines for people: who is being waited for, and what had to be done otherwise."""
         self._clock = clock or SystemClock()
-        self._work = Work(target, settings.scan, rank=place.rank, clock=self._clock)
+        self._work = Work(target, settings.scan, rank=place.rank, clock=self._clock, given=settings.given)
         self.scanner: Scanner = self._work.scanner
         self._place = place
         self._settings = settings

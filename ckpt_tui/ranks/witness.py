@@ -48,16 +48,22 @@ class Witness:
     result: ScanResult | None = None
     error: str | None = None
     unfinished: str | None = None
+    #: As in `RankSettings.given`.
+    given: tuple[tuple[str, str], ...] = ()
 
     def vote(self) -> bytes:
-        """32 bytes that are equal on two ranks exactly when their metadata is; none where it is not known."""
+        """32 bytes, equal on two ranks exactly when their metadata and given facts are; none where it is not known."""
         told = self.fingerprint(Stage.IDENTITY)
         if told.error is not None or told.undecided or (told.identity is None and told.partial is None):
             return b""
-        return hashlib.sha256(f"{told.identity} {told.partial if told.identity is None else ''}".encode()).digest()
+        said = f"{told.identity} {told.partial if told.identity is None else ''} {sorted(told.given.items())}"
+        return hashlib.sha256(said.encode()).digest()
 
     def fingerprint(self, stage: Stage) -> Fingerprint:
         """What this rank says at a stage."""
+        return msgspec.structs.replace(self._fingerprint(stage), given=dict(sorted(self.given)))
+
+    def _fingerprint(self, stage: Stage) -> Fingerprint:
         if stage is Stage.CONTENT and self.result is not None:
             return agreement.fingerprint(self.result, self.rank)
         if self.survey is None:

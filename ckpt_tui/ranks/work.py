@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 class Work:
     """A survey, then a scan. Whatever goes wrong in it is this rank's answer to the others: it never stays away."""
 
-    def __init__(self, target: str, settings: ScanSettings, *, rank: int, clock: Clock) -> None:
+    def __init__(
+        self, target: str, settings: ScanSettings, *, rank: int, clock: Clock, given: tuple[tuple[str, str], ...] = ()
+    ) -> None:
         self.scanner = Scanner(target, settings, clock=clock)
         self.path = escape(target)
         #: What kept this rank from knowing its checkpoint.
         self.error: str | None = None
         self._rank = rank
+        self._given = given
         self._thread = Caller("scan")
         self._watch = nothing
         self._survey: Future[Survey] = Future()
@@ -95,6 +98,7 @@ class Work:
             survey=survey,
             result=result,
             error=failed or broke,
+            given=self._given,
             unfinished=None if result is not None else unfinished,
         )
 

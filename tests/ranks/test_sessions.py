@@ -85,6 +85,23 @@ def test_other_tensor_names_stop_the_session_before_a_tensor_is_read(tmp_path: P
     assert not [path for path in cache.rglob("*") if path.is_file()]
 
 
+def test_a_given_fact_that_differs_stops_the_session_before_a_tensor_is_read(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "a")
+    with Ranks(2) as ranks:
+        ranks.start(0, folder, "--with", "engine=0.8", "--with", "tp=2")
+        ranks.start(1, folder, "--with", "engine=0.9\x1b[31m", "--with", "tp=2")
+        ended = ranks.end()
+    assert [rank.code for rank in ended] == [1, 1]
+    agreement = one_verdict(ended)
+    assert (agreement["verdict"], agreement["stage"]) == ("differ", "identity")
+    assert agreement["unequal"] == [
+        {
+            "key": "engine",
+            "values": [{"value": "0.8", "ranks": [0]}, {"value": "0.9\\x1b[31m", "ranks": [1]}],
+        }
+    ]
+
+
 def test_keep_going_reads_on_where_the_headers_differ(tmp_path: Path) -> None:
     folders = [write_checkpoint(tmp_path / "a"), write_checkpoint(tmp_path / "b", prefix="other.layers")]
     agreement = one_verdict(session(folders, "--keep-going"))
