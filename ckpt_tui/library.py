@@ -6,10 +6,12 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from .agreement import judge
 from .copies import Copy, drilled, testimonies
 from .digest import scan
-from .facts.agreement import Agreement, Stage, Verdict
+from .facts.agreement import Agreement, Between, Stage, Verdict
 from .facts.clock import Clock, SystemClock
 from .facts.drill import DRILL_BYTES
 from .facts.outcome import CkptError, UsageError, agreement_code
@@ -58,7 +60,7 @@ def compare(
     verdict = partial(judge, heard, world_size=len(copies), stage=stage, created=clock.time(), tool=TOOL)
     agreement = verdict()
     drills = drilled(copies, agreement, heard, drill_bytes) if agreement.differences else {}
-    return verdict(drills=drills) if drills else agreement
+    return msgspec.structs.replace(verdict(drills=drills) if drills else agreement, between=Between.COPIES)
 
 
 def check_ranks(

@@ -47,6 +47,8 @@ def cause_of(found: FileDifference, parts: Pieces | None, scene: Scene) -> Cause
     """Name the likeliest cause of one file's difference."""
     by_state = _by_state(found)
     finding = by_state or _likeliest(found, parts, scene)
+    if by_state is not None and parts is not None:
+        finding = by_state._replace(facts=[*by_state.facts, *_beside(found, parts, scene)])
     if scene.revisions is not None:
         finding = finding._replace(facts=[scene.revisions, *finding.facts])
         broken = any(row is not None and row.recorded is False for row in found.rows.values())
@@ -213,6 +215,12 @@ def _told_by_bytes(found: FileDifference, looked: list[Pair], facts: list[str]) 
         return best._replace(facts=[*facts, *best.facts])
     said = [f"{side}: {finding.code.value}, {finding.summary}" for side, finding in told.items()]
     return best._replace(facts=[*facts, *said], culprits=frozenset().union(*(one.culprits for one in told.values())))
+
+
+def _beside(found: FileDifference, parts: Pieces, scene: Scene) -> list[str]:
+    """What the bytes tell of the other sides, where a file's state already names the cause for one."""
+    told = [(pair.side, by_bytes(found, pair)) for pair in pairs(found, parts, scene.drills)]
+    return [f"{side}: {finding.code.value}, {finding.summary}" for side, finding in told if finding is not None]
 
 
 def _ends_early(found: FileDifference, looked: list[Pair], facts: list[str]) -> Finding | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..facts.agreement import Standing
 from ..facts.drill import DRILL_BYTES, LEAF, Drill
 from .bytes import Comparison
-from .tables import Key, key_of
+from .tables import Key, key_of, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -159,12 +159,12 @@ def _target(
         return None
     reference = next(iter(places))
     one = places[reference]
-    differing = [side for side, other in places.items() if other != one]
+    differing = [side for side, other in places.items() if not same(one, other)]
     alike = [side for side in differing if (places[side].dtype, places[side].shape) == (one.dtype, one.shape)]
     # Where all of them end early there is a beginning to compare.
     others = [side for side in alike if places[side].length == one.length] or alike
     others = [side for side in others if places[side].digest != one.digest]
-    unlike = [side for side in differing if side not in others]
+    unlike = [side for side in sides if side not in places or (side in differing and side not in others)]
     return Target(file, key, reference, tuple(others), tuple(unlike), places, ranks)
 
 
@@ -235,7 +235,7 @@ def _drill(
     comparisons = {side: Comparison(side, one.offset, dtype, one.shape or ()) for side in target.others}
     again: dict[str, bool] = {}
     errors = {side: "its bytes are not at hand" for side in target.sides if target.place(side) not in leaves}
-    errors |= dict.fromkeys(target.unlike, "another dtype, shape or length")
+    errors |= dict.fromkeys(target.unlike, "not there, or of another dtype, shape or length")
     done: set[tuple[str, int]] = set()
     for window in windows:
         looks = {side: read(side, window) for side in window.sides if side not in errors}

@@ -162,11 +162,11 @@ def pieces(name: str, sides: Sequence[Side], elsewhere: Mapping[str, Mapping[str
     for key in sorted(held, key=lambda key: (order[key], key)):
         segments = held[key]
         first = segments[0]
-        if len(segments) == len(showing) and all(_same(first, other) for other in segments[1:]):
+        if len(segments) == len(showing) and all(same(first, other) for other in segments[1:]):
             continue
         if first.kind is SegmentKind.TENSOR:
             elsewhere_too = [elsewhere.get(side.label, {}).get(first.name) for side in showing]
-            if all(other is not None and _same(first, other) for other in elsewhere_too):
+            if all(other is not None and same(first, other) for other in elsewhere_too):
                 moved += 1
                 continue
             if any((first.dtype, first.shape) != (other.dtype, other.shape) for other in segments[1:]):
@@ -220,5 +220,6 @@ def key_of(segment: Segment | DifferingSegment) -> Key:
     return segment.kind, segment.name, 0 if named else segment.offset
 
 
-def _same(one: Segment, other: Segment) -> bool:
+def same(one: Segment, other: Segment) -> bool:
+    """Whether two sides hold the same under one name, wherever it lies."""
     return (one.digest, one.length, one.dtype, one.shape) == (other.digest, other.length, other.dtype, other.shape)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..facts.drill import DRILL_BYTES
-from ..facts.outcome import Interrupted, agreement_code
+from ..facts.outcome import Exit, Interrupted, agreement_code
 from .options import Size, format_option, scan_options, scan_settings
 from .progress import shown
+from .reporting import check_report, report_options, write_report
 from .stdout import emit
 from .stopping import stopping
 
@@ -34,10 +35,20 @@ if TYPE_CHECKING:
     help="How much of each may be read again, to say which bytes differ and why.",
 )
 @click.option("--strict", is_flag=True, help="Leave with 1 on warnings too.")
+@report_options
 @scan_options
 @format_option()
 def command(
-    *, targets: tuple[str, ...], identity_only: bool, drill_bytes: int, strict: bool, format_: str, **scan: Any
+    *,
+    targets: tuple[str, ...],
+    identity_only: bool,
+    drill_bytes: int,
+    strict: bool,
+    report: str | None,
+    redact: bool,
+    force: bool,
+    format_: str,
+    **scan: Any,
 ) -> int:
     """Do these hold the same checkpoint, byte for byte, and if not, which bytes differ, and why?
 
@@ -46,6 +57,7 @@ def command(
     """
     from ..library import compare
 
+    check_report(report, redact=redact, force=force)
     settings = scan_settings(identity_only=identity_only, **scan)
     turns = _Turns()
     with stopping(turns.cancel) as stop:
@@ -54,27 +66,29 @@ def command(
         except Interrupted as interrupted:
             print(f"ckpt-tui: {interrupted}", file=sys.stderr)
             return stop.code
+    saved = write_report(agreement, report, redact=redact, force=force)
     emit(_rendered(agreement, format_))
-    return agreement_code(agreement, strict=strict)
+    code = agreement_code(agreement, strict=strict)
+    return code if saved or code is not Exit.SAME else Exit.UNDECIDED
 
 
 class _Turns:
-    """Whose turn it is to be hashed: its progress is shown, and it is what a wish to stop reaches."""
+    """Whose turn it is to be hashed: its progress is shown. A wish to stop reaches all whose turn has come."""
 
     def __init__(self) -> None:
-        self._scanner: Scanner | None = None
+        self._scanners: list[Scanner] = []
         self._cancelled = False
 
     def cancel(self) -> None:
-        """Stop the one that is being read, and all that would come after it."""
+        """Stop the one that is being read, all that would come after it, and the second look at any of them."""
         self._cancelled = True
-        if self._scanner is not None:
-            self._scanner.cancel()
+        for scanner in self._scanners:
+            scanner.cancel()
 
     @contextmanager
     def watch(self, _place: int, scanner: Scanner) -> Iterator[None]:
         """The turn of one checkpoint."""
-        self._scanner = scanner
+        self._scanners.append(scanner)
         if self._cancelled:
             scanner.cancel()
         with shown(scanner.progress):
@@ -85,11 +99,9 @@ def _rendered(agreement: Agreement, format_: str) -> bytes:
     if format_ == "quiet":
         return b""
     if format_ == "human":
-        from ..present.sides import Sides
         from ..report import text
 
-        shown = text.agreement_text(agreement, time.time(), Sides.by_folder(agreement))
-        return shown.encode(sys.stdout.encoding or "ascii", "backslashreplace")
+        return text.agreement_text(agreement, time.time()).encode(sys.stdout.encoding or "ascii", "backslashreplace")
     from ..report import json
 
     return json.encode(agreement)

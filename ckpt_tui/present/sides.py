@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ..facts import ranksets
+from ..facts.agreement import Between
 from . import units
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _NAMED = 3
 #: How sentences about an agreement speak of ranks (`facts.ranksets.named`).
 _RANKS = re.compile(r"\branks? (?:(\d+)|\[([\d,-]+)\])(?![\w.])")
+_SNAPSHOT = re.compile(r"/models--([^/]+)/snapshots/([0-9a-f]{40})/?$")
 
 
 class Sides:
@@ -26,8 +28,10 @@ class Sides:
         self._names = dict(names or {})
 
     @classmethod
-    def by_folder(cls, agreement: Agreement) -> Sides:
-        """Each by the shortest end of its path that no other shares: what `compare` calls its sides."""
+    def of(cls, agreement: Agreement) -> Sides:
+        """Copies are called by the shortest ends of their paths that no other shares, ranks by their numbers."""
+        if agreement.between is Between.RANKS:
+            return cls()
         paths = {report.rank: report.path for report in agreement.ranks}
         return cls(dict(zip(paths, _tails(list(paths.values())), strict=True)))
 
@@ -78,8 +82,16 @@ def _unfolded(text: str) -> list[int]:
 
 
 def _tails(paths: Sequence[str]) -> Iterable[str]:
-    """The shortest ends of paths that tell them apart; the same path twice is numbered."""
-    parts = [path.rstrip("/").split("/") for path in paths]
+    """The shortest ends of paths that tell them apart; the same path twice is numbered.
+
+    A snapshot of the hub cache is called by what it is of: `org/name@423acf3770ff`.
+    """
+    parts = [
+        [found[1].replace("--", "/") + f"@{found[2][:12]}"]
+        if (found := _SNAPSHOT.search(path))
+        else path.rstrip("/").split("/")
+        for path in paths
+    ]
     for length in range(1, max(map(len, parts), default=0) + 1):
         tails = ["/".join(part[-length:]) for part in parts]
         if len(set(tails)) == len(set(paths)):

@@ -26,8 +26,6 @@ DIGITS = 12
 LISTED = 20
 #: Differing segments that are listed for a file.
 SEGMENTS = 10
-#: Ranks are called by their numbers.
-RANKS = Sides()
 
 
 def scan_text(result: ScanResult, now: float, *, ascii_only: bool = False, hashes: bool = False) -> str:
@@ -137,8 +135,9 @@ def _not_compared(left_out: Sequence[NotCompared]) -> list[str]:
     return _section(title, [f"{one.name}  {units.size(one.size)}" for one in left_out])
 
 
-def agreement_text(agreement: Agreement, now: float, sides: Sides = RANKS) -> str:
+def agreement_text(agreement: Agreement, now: float) -> str:
     """An agreement: the verdict, the groups, what differs, who failed or is absent, and what it rests on."""
+    sides = Sides.of(agreement)
     headline = sides.told(words.agreement_headline(agreement))
     lines = wrapped(f"{words.verdict_word(agreement)}  ", headline, indent=0)
     lines += ["", *_groups(agreement, sides)]

@@ -316,3 +316,20 @@ def test_a_file_that_changed_since_it_was_hashed_is_not_looked_into(
     assert drill.sides == ()
     assert "changed since it was hashed" in drill.errors["B"]
     assert found.cause.code is CauseCode.UNKNOWN
+
+
+def test_a_tensor_that_one_side_lacks_is_part_of_what_differs(tmp_path: Path) -> None:
+    for name in ("one", "other", "third"):
+        tensors = faults.shard_tensors(1) | {"more": ("U8", (64,), bytes(range(64)))}
+        (tmp_path / name).mkdir()
+        if name == "other":
+            del tensors["more"]
+        faults.write_shard(tmp_path / name, "model.safetensors", tensors)
+    for name in ("other", "third"):
+        path = tmp_path / name / "model.safetensors"
+        faults.xor(path, faults.places(path)["layers.1.scale"][0], b"\x01")
+    folders = [tmp_path / name for name in ("one", "other", "third")]
+    assert cause(compared(*folders[:2]), "model.safetensors").code is not CauseCode.BIT_FLIP
+    found = cause(compared(*folders), "model.safetensors")
+    assert found.code is CauseCode.BIT_FLIP
+    assert "the other" in " ".join(found.facts)

@@ -54,7 +54,8 @@ def test_two_revisions_differ_in_the_tensor_that_does_and_neither_is_wrong(home:
     assert not difference.cause.candidate
     assert (difference.file, [segment.name for segment in difference.segments]) == (SHARD, [TENSOR])
     shown = " ".join(agreement_text(agreement, agreement.created).split())
-    assert shown.startswith("DIFFER revision aaaaaaaaaaaa (rank 0) / bbbbbbbbbbbb (rank 1): in 1 of 2 weight files")
+    one, other = f"aaaaaaaaaaaa ({REPO}@{A[:12]})", f"bbbbbbbbbbbb ({REPO}@{B[:12]})"
+    assert shown.startswith(f"DIFFER revision {one} / {other}: in 1 of 2 weight files")
 
 
 def test_revisions_of_equal_weights_agree_with_a_warning(home: Path) -> None:

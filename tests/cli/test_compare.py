@@ -330,3 +330,63 @@ def test_json_of_others_is_refused_in_one_line(o31: Path, env: dict[str, str], t
 def test_a_pipe_named_as_a_saved_scan_does_not_hang(o31: Path, env: dict[str, str], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     assert run(env, o31 / "x/tiny", tmp_path / "pipe.json").returncode == 2
+
+
+# Reports.
+
+
+def test_a_report_is_written_in_the_form_that_its_name_asks_for(o31: Path, env: dict[str, str], tmp_path: Path) -> None:
+    for suffix, begin in (
+        (".json", b'{"schema":"ckpt-tui/agreement/1"'),
+        (".md", b"## DIFFER"),
+        (".html", b"<!doctype"),
+    ):
+        target = tmp_path / f"r{suffix}"
+        done = run(env, o31 / "x/tiny", o31 / "z/tiny", "--report", target, "--format", "quiet")
+        assert (done.returncode, done.stderr) == (1, b"")
+        assert target.read_bytes().startswith(begin)
+        again = run(env, o31 / "x/tiny", o31 / "z/tiny", "--report", target)
+        assert (again.returncode, again.stdout) == (2, b"")
+        assert b"--force" in again.stderr
+        assert run(env, o31 / "x/tiny", o31 / "z/tiny", "--report", target, "--force").returncode == 1
+    hidden = tmp_path / "hidden.md"
+    run(env, o31 / "x/tiny", o31 / "z/tiny", "--report", hidden, "--redact")
+    assert str(o31).encode() not in hidden.read_bytes()
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_read(
+    o31: Path, env: dict[str, str], tmp_path: Path
+) -> None:
+    done = run(env, o31 / "x/tiny", o31 / "z/tiny", "--report", tmp_path / "r.pdf")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert not Path(env["CKPT_TUI_CACHE_DIR"]).exists()
+    gone = run(env, o31 / "x/tiny", o31 / "z/tiny", "--report", tmp_path / "no" / "r.md")
+    assert gone.returncode == 1
+    assert gone.stdout.startswith(b"DIFFER")
+    assert b"could not be written" in gone.stderr
+    equal = run(env, o31 / "x/tiny", o31 / "y/renamed-copy", "--report", tmp_path / "no" / "r.md")
+    assert equal.returncode == 3
+
+
+def test_a_saved_result_is_rendered_again(o31: Path, env: dict[str, str], tmp_path: Path) -> None:
+    saved = tmp_path / "r.json"
+    shown = run(env, o31 / "x/tiny", o31 / "z/tiny", "--report", saved).stdout
+
+    def report(*words: str | Path) -> subprocess.CompletedProcess[bytes]:
+        call = [sys.executable, "-m", "ckpt_tui", "report", *map(str, words)]
+        return subprocess.run(call, env=env, capture_output=True, timeout=60, check=False)
+
+    again = report(saved)
+    assert (again.returncode, again.stderr) == (0, b"")
+    assert again.stdout.split(b"oldest digest")[0] == shown.split(b"oldest digest")[0]
+    assert report(saved, "--format", "json").stdout == saved.read_bytes()
+    assert report(saved, "--format", "markdown").stdout.startswith(b"## DIFFER")
+    page = report(saved, "--format", "html", "--redact").stdout
+    assert page.startswith(b"<!doctype html>")
+    assert str(o31).encode() not in page
+    assert report(saved, "--report", tmp_path / "r.html").returncode == 0
+    assert (tmp_path / "r.html").read_bytes().startswith(b"<!doctype html>")
+    (tmp_path / "other.json").write_text("{}")
+    for words in ([tmp_path / "other.json"], [tmp_path / "nothing.json"], [tmp_path]):
+        refused = report(*words)
+        assert (refused.returncode, refused.stdout, refused.stderr.count(b"\n")) == (2, b"", 1)
