@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from .agreement import Testimony, content_table, failed, files_to_descend, fingerprint, groups_of
 from .agreement.descent import Leaves, Look, Window, examine, plan, targets
 from .agreement.tables import key_of
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
     Watch = Callable[[int, Scanner], AbstractContextManager[object]]
 
+#: What a scan warns of that was kept without its tables.
+NO_TABLES = "saved without segment tables: files that differ are compared whole; scan --save writes the tables"
 #: A saved scan with the tables of 100,000 tensors is some tens of MB.
 _LARGEST_RESULT = 1 << 30
 
@@ -111,9 +115,19 @@ def testimonies(copies: Sequence[Copy], stage: Stage) -> list[Testimony]:
     names = files_to_descend(tables) if stage is Stage.CONTENT else ()
     segments = {copy.place: copy.segments(names) for copy in speaking}
     return [
-        Testimony(fingerprint=one, table=tables.get(one.rank), segments=segments.get(one.rank, {}))
-        for one in fingerprints
+        Testimony(fingerprint=_owned(copy, one, names), table=tables.get(one.rank), segments=segments.get(one.rank, {}))
+        for copy, one in zip(copies, fingerprints, strict=True)
     ]
+
+
+def _owned(copy: Copy, told: Fingerprint, names: Iterable[str]) -> Fingerprint:
+    """What a copy says; a saved scan owns up to it where it was asked for segments that it does not hold."""
+    if copy.scanner is not None or copy.result is None:
+        return told
+    asked = frozenset(names)
+    if all(file.segment_table is not None for file in copy.result.files if file.name in asked and file.segments):
+        return told
+    return msgspec.structs.replace(told, warnings=(*told.warnings, NO_TABLES))
 
 
 def drilled(copies: Sequence[Copy], agreement: Agreement, heard: Sequence[Testimony], budget: int) -> Drills:
