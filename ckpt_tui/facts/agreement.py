@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+import msgspec
+
 from .base import Fact
 from .drill import Drill
 from .files import Role, Segment, SegmentKind, Severity, State
@@ -57,6 +59,8 @@ class Fingerprint(Fact, frozen=True, kw_only=True):
     recorded: tuple[Role, ...] = ()
     #: The first few of `broken` and `undecided` with the reason, for people; `and 29 more` last.
     reasons: tuple[str, ...] = ()
+    #: What else was given as a fact that must be equal everywhere, by its name (`ranks --with KEY=VALUE`).
+    given: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class TableRow(Fact, frozen=True, kw_only=True):
@@ -221,6 +225,20 @@ class Between(StrEnum):
     COPIES = "copies"
 
 
+class GivenValue(Fact, frozen=True, kw_only=True):
+    """What some ranks were given for one key; null where they were given nothing."""
+
+    value: str | None
+    ranks: tuple[int, ...]
+
+
+class Unequal(Fact, frozen=True, kw_only=True):
+    """A given fact that is not equal on all ranks."""
+
+    key: str
+    values: tuple[GivenValue, ...]
+
+
 class Agreement(Fact, frozen=True, kw_only=True):
     """The verdict over all ranks. `weights_equal` is null where it could not be decided."""
 
@@ -243,3 +261,5 @@ class Agreement(Fact, frozen=True, kw_only=True):
     #: What is known of each absent rank, as `rank 1 (host b): silent for 61 s, was reading model-00002...`.
     absent_detail: tuple[str, ...] = ()
     between: Between = Between.RANKS
+    #: Facts given with `--with` that are not equal on all ranks.
+    unequal: tuple[Unequal, ...] = ()
