@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from inspect import signature
 from typing import Any
 
 import click
@@ -71,6 +72,7 @@ def _ranks(
     serve(make, clock, mode=Mode.RANKS)
 
 
-#: The same options as `ckpt-tui ranks`, but for how it prints and leaves.
-_PARAMS = [param for param in ranks_command.command.params if param.name not in {"format_", "result", "strict"}]
+#: Those options of `ckpt-tui ranks` that say what to read and where to meet, not how it prints and leaves.
+_TAKEN = {*signature(_ranks).parameters, *signature(scan_settings).parameters}
+_PARAMS = [param for param in ranks_command.command.params if param.name in _TAKEN]
 command.add_command(click.Command("ranks", params=_PARAMS, callback=_ranks, help=_ranks.__doc__))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..facts import ranksets
 from ..facts.agreement import CauseCode, Stage
-from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Source, State
+from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Severity, Source, State
 from ..facts.outcome import Exit, scan_code
 from . import units
 
@@ -49,7 +49,9 @@ def recorded_by(claims: Sequence[Claim]) -> str:
 
 def scan_headline(result: ScanResult, now: float) -> str:
     """What goes beside the word: what is wrong, then `33/33 cached, 0.0 GiB read, 0.1 s, oldest digest 3 d`."""
-    return "; ".join(part for part in (problems(result.files), saved(result, now)) if part)
+    errors = (finding.message for finding in result.findings if finding.severity is Severity.ERROR)
+    wrong = problems(result.files) or next(errors, "")
+    return "; ".join(part for part in (wrong, saved(result, now)) if part)
 
 
 def saved(result: ScanResult, now: float) -> str:

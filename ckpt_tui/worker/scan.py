@@ -71,6 +71,8 @@ class ScanJob:
             post.outbox.put(rows.rank_row(status, self._clock.time()))
         if done is not None and not self._told:
             self._told = True
+            known = self._scanner.survey().checkpoint.findings
+            post.findings(finding for finding in done.findings if finding not in known)
             post.warnings(done.warnings)
             for part in split_result(done):
                 post.outbox.put(part)

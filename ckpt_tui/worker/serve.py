@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from ..facts.outcome import Exit
 from ..facts.version import TOOL
+from ..present.safe import unexpected
 from ..stream.codec import decode_command
 from ..stream.messages import PROTOCOL, Bye, Hello, Level, Mode, Quit, Resync, Watch
 from ..stream.outbox import Outbox
@@ -40,7 +41,12 @@ def serve(make: Callable[[], Job], clock: Clock, *, mode: Mode) -> NoReturn:
     worker = _Worker(Post(outbox, clock), clock)
     threading.Thread(target=worker.obey, args=(commands,), name="commands", daemon=True).start()
     # Gloo and hashing threads may not hold the process up: the code is ours to say.
-    os._exit(worker.run(make))
+    code = int(Exit.UNDECIDED)
+    try:
+        code = worker.run(make)
+    except Exception as error:  # noqa: BLE001 - what cannot be published is said at least
+        outbox.close(Bye(code=code, reason=unexpected(error)))
+    os._exit(code)
 
 
 class _Worker:

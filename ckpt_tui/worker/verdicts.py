@@ -57,16 +57,14 @@ def scan_verdict(result: ScanResult, now: float) -> VerdictRow:
     lines = [f"{file.name}: {words.state_words(file, file.error)}" for file in troubled]
     if code is not Exit.SAME:
         errors = [finding.message for finding in result.findings if finding.severity is Severity.ERROR]
-        text = words.scan_headline(result, now) if troubled else "; ".join([*errors[:1], words.saved(result, now)])
-        return VerdictRow(word=word, text=text, lines=_listed(lines or errors), code=code)
+        return VerdictRow(word=word, text=words.scan_headline(result, now), lines=_listed(lines or errors), code=code)
     if result.content is not None:
         lines.append(f"content   {result.content}")
     if result.identity is not None:
         lines.append(f"identity  {result.identity}")
-    against = "" if word is Word.VERIFIED else f"; {records.summary(result) or 'nothing recorded to check against'}"
     return VerdictRow(
         word=word,
-        text=words.saved(result, now) + against,
+        text=f"{words.saved(result, now)}; {records.summary(result) or 'nothing recorded to check against'}",
         also=words.problems(troubled),
         lines=_listed(lines),
         code=code,

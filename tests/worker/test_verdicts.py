@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ckpt_tui.facts.agreement import Verdict
-from ckpt_tui.facts.files import Finding, Severity, State
+from ckpt_tui.facts.files import Claim, Finding, Severity, State
 from ckpt_tui.facts.status import Phase
 from ckpt_tui.stream.messages import Word
 from ckpt_tui.worker import verdicts
@@ -18,7 +18,8 @@ def test_all_from_the_cache_reads_in_the_fields_words() -> None:
     files = tuple(streams.result(f"m{number}", cached=True, index=number) for number in range(33))
     said = verdicts.scan_verdict(streams.scan_result(files), NOW)
     assert said.word is Word.VERIFIED
-    assert said.text == "33/33 cached, 0.0 GiB read, 0.1 s, oldest digest 3 d"
+    matching = "33 of 33 weight files match the recorded hash (hub)"
+    assert said.text == f"33/33 cached, 0.0 GiB read, 0.1 s, oldest digest 3 d; {matching}"
     assert said.code == 0
 
 
@@ -30,7 +31,30 @@ def test_without_recorded_hashes_it_is_done_and_says_that_nothing_was_there_to_c
 
 def test_one_shard_without_a_recorded_hash_is_not_verified() -> None:
     files = (streams.result("a"), streams.result("b", claim=False))
-    assert verdicts.scan_verdict(streams.scan_result(files), NOW).word is Word.DONE
+    said = verdicts.scan_verdict(streams.scan_result(files), NOW)
+    assert said.word is Word.DONE
+    assert said.text.endswith("1 of 2 weight files match the recorded hash (hub)")
+
+
+def test_two_things_make_a_digest_mismatch_and_are_told_apart() -> None:
+    broken = Claim(kind="sums", algorithm="sha256", expected="00" * 32, holds=False, origin="SHA256SUMS")
+    files = (
+        streams.result("a", state=State.DIGEST_MISMATCH, claims=(broken,), error="sha256 1 is not the recorded 0"),
+        streams.result("b", state=State.DIGEST_MISMATCH, claim=False, error="corruption: its bytes have moved"),
+    )
+    said = verdicts.scan_verdict(streams.scan_result(files), NOW)
+    assert said.text.startswith("1 shard not as recorded, 1 shard corrupt; ")
+    assert said.lines == (
+        "a: not as recorded: sha256 1 is not the recorded 0",
+        "b: corruption: its bytes have moved",
+    )
+
+
+def test_an_error_that_no_file_shows_is_the_headline() -> None:
+    finding = Finding(code="corruption", severity=Severity.ERROR, message="a: other bytes than before")
+    said = verdicts.scan_verdict(streams.scan_result((streams.result("a"),), findings=(finding,)), NOW)
+    assert (said.word, said.code) == (Word.DAMAGED, 1)
+    assert said.text.startswith("a: other bytes than before; ")
 
 
 def test_damage_is_counted_by_state_and_listed_by_name() -> None:

@@ -9,13 +9,17 @@ from ...facts.status import Cell
 if TYPE_CHECKING:
     from ...facts.status import RankStatus
 
+_FROM_CACHE = {Cell.CACHED.value, Cell.SHARED.value}
+
 
 def cached_shards(status: RankStatus, roles: str) -> tuple[int, int]:
     """Cached shards and shards; of all files where a rank does not tell its files one by one."""
     if not roles or len(status.cells) != len(roles):
         return status.files_cached, status.files_total
-    shards = [cell for cell, role in zip(status.cells, roles, strict=True) if role == "w"]
-    return shards.count(Cell.CACHED.value) + shared_shards(status, roles), len(shards)
+    # A bad shard's cell does not say where its digest comes from, but the sum over all files counts it.
+    aside = sum(cell in _FROM_CACHE and role == "s" for cell, role in zip(status.cells, roles, strict=True))
+    shards = roles.count("w")
+    return min(max(status.files_cached - aside, 0), shards), shards
 
 
 def shared_shards(status: RankStatus, roles: str) -> int:
