@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from pathlib import Path
 
 from ..facts.outcome import CkptError, UsageError
@@ -13,11 +14,17 @@ from ..present.safe import error_text, escape
 def write(path: str | os.PathLike[str], data: bytes, *, force: bool = False) -> None:
     """Write a new file; one that is there is replaced only with `force`. Raises CkptError where it cannot be done.
 
-    The bytes are on disk before the name is: whoever finds the file finds all of it.
+    The bytes are on disk before the name is: whoever finds the file finds all of it. With `force` a link is followed,
+    and a device or pipe is written to, never replaced: `/dev/stdout` stays what it is.
     """
     target = Path(path)
-    part = target.with_name(f".ckpt-tui-{secrets.token_hex(6)}.part")
     try:
+        if force and _is_special(target):
+            _pour(target, data)
+            return
+        if force:
+            target = target.resolve()
+        part = target.with_name(f".ckpt-tui-{secrets.token_hex(6)}.part")
         try:
             with part.open("xb") as file:
                 file.write(data)
@@ -34,6 +41,22 @@ def write(path: str | os.PathLike[str], data: bytes, *, force: bool = False) -> 
         raise UsageError(f"{escape(str(target))}: is there already, and is not replaced") from error
     except OSError as error:
         raise CkptError(f"{escape(str(target))}: could not be written: {error_text(error)}") from error
+
+
+def _is_special(target: Path) -> bool:
+    """Whether there is something that is neither a file nor nothing."""
+    try:
+        return not stat.S_ISREG(target.stat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _pour(target: Path, data: bytes) -> None:
+    """Write to what is no file. A pipe that nobody reads is an error, and nothing to wait for."""
+    descriptor = os.open(target, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    os.set_blocking(descriptor, True)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
 
 
 def _name_it(part: Path, target: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,42 @@ def test_a_full_disk_leaves_the_old_file_and_one_clear_line(tmp_path: Path, monk
 def test_no_such_folder_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(CkptError, match="ENOENT"):
         write(tmp_path / "no" / "r.json", b"{}")
+
+
+def test_a_device_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        device.write_bytes(b"")
+    except PermissionError:
+        pytest.skip("devices cannot be made here")
+    write(device, b"{}", force=True)
+    assert stat.S_ISCHR(device.lstat().st_mode)
+    assert [path.name for path in tmp_path.iterdir()] == ["null"]
+
+
+def test_a_pipe_that_nobody_reads_is_an_error_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CkptError, match="could not be written"):
+        write(tmp_path / "pipe", b"{}", force=True)
+    assert stat.S_ISFIFO((tmp_path / "pipe").lstat().st_mode)
+
+
+def test_a_pipe_that_is_read_gets_all_of_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(pipe, b"x" * 5000, force=True)
+        assert os.read(reader, 10_000) == b"x" * 5000
+    finally:
+        os.close(reader)
+
+
+def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "r.json"
+    link.symlink_to("there/r.json")
+    write(link, b"{}", force=True)
+    assert link.is_symlink()
+    assert (tmp_path / "there" / "r.json").read_bytes() == b"{}"
