@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from .gather import Gather
     from .joining import Joined
 
-#: Above so many ranks a full mesh of connections stops being sensible, and all goes through the store.
-MAX_GLOO_RANKS = 256
+#: Above so many ranks all goes through the store: in a full mesh rank 0 needs up to 5 descriptors a rank, 1,024 is the
+#: usual limit, and Gloo aborts the process that runs out of them (docs/scale.md).
+MAX_GLOO_RANKS = 128
 #: Seconds that Gloo may take to form, and more for every rank.
 _FORM, _FORM_PER_RANK = 15.0, 0.25
 _LOOK_FIRST, _LOOK_LAST = 0.005, 0.1
