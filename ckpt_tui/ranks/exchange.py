@@ -70,23 +70,17 @@ class Exchange:
     def identity(self, witness: Witness) -> Agreement:
         """The verdict over metadata alone."""
         fingerprints, _ = self._fingerprints(Step.IDENTITY, witness, Stage.IDENTITY)
-        tables = self._tables(Step.HEADERS, Stage.IDENTITY, fingerprints, witness)
-        return self._judge(Stage.IDENTITY, fingerprints, tables)
+        return self._by_headers(fingerprints, witness)
 
     def content(self, witness: Witness) -> Agreement:
         """The verdict over every byte; over metadata alone where no rank knows its content."""
         fingerprints, unfinished = self._fingerprints(Step.CONTENT, witness, Stage.CONTENT)
         if unfinished and all(one.content is None for one in fingerprints.values()):
-            tables = self._tables(Step.HEADERS, Stage.IDENTITY, fingerprints, witness)
-            return self._judge(Stage.IDENTITY, fingerprints, tables)
+            return self._by_headers(fingerprints, witness)
         for rank, why in unfinished.items():
             fingerprints[rank] = msgspec.structs.replace(fingerprints[rank], error=why)
         tables = self._tables(Step.FILES, Stage.CONTENT, fingerprints, witness)
-        segments: dict[int, dict[str, tuple[Segment, ...]]] = {}
-        names = files_to_descend(tables)
-        if names:
-            told = self._ask(Step.SEGMENTS, Tables, witness.tables(names) if witness.rank in tables else b"")
-            segments = {rank: {one.file: one.segments for one in them.tables} for rank, them in told.items()}
+        segments = self._segments(Step.SEGMENTS, tables, witness)
         heard = self._testimonies(fingerprints, tables, segments)
         agreement = self._judged(Stage.CONTENT, heard)
         if self._absent or unfinished:
@@ -96,10 +90,21 @@ class Exchange:
         heard = self._testimonies(fingerprints, tables, segments)
         return self._judged(Stage.CONTENT, heard, drills) if drills else agreement
 
-    def _judge(
-        self, stage: Stage, fingerprints: Mapping[int, Fingerprint], tables: Mapping[int, tuple[TableRow, ...]]
-    ) -> Agreement:
-        return self._judged(stage, self._testimonies(fingerprints, tables, {}))
+    def _by_headers(self, fingerprints: Mapping[int, Fingerprint], witness: Witness) -> Agreement:
+        tables = self._tables(Step.HEADERS, Stage.IDENTITY, fingerprints, witness)
+        segments = self._segments(Step.ENTRIES, tables, witness)
+        return self._judged(Stage.IDENTITY, self._testimonies(fingerprints, tables, segments))
+
+    def _segments(
+        self, step: Step, tables: Mapping[int, tuple[TableRow, ...]], witness: Witness
+    ) -> dict[int, dict[str, tuple[Segment, ...]]]:
+        """The pieces of the files that differ, by rank and file: with their digests, or as the headers list them."""
+        names = files_to_descend(tables)
+        if not names:
+            return {}
+        tell = witness.entries if step is Step.ENTRIES else witness.tables
+        told = self._ask(step, Tables, tell(names) if witness.rank in tables else b"")
+        return {rank: {one.file: one.segments for one in them.tables} for rank, them in told.items()}
 
     def _testimonies(
         self,

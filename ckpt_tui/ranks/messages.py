@@ -120,7 +120,7 @@ class Looks(Fact, frozen=True, kw_only=True):
 
 
 class Step(IntEnum):
-    """The exchanges of a session, in the order in which they may come."""
+    """The exchanges of a session, in the order in which they may come: ENTRIES comes after HEADERS."""
 
     VOTE = 1
     IDENTITY = 2
@@ -130,6 +130,7 @@ class Step(IntEnum):
     SEGMENTS = 6
     LEAVES = 7
     BYTES = 8
+    ENTRIES = 9
 
 
 _encoder = msgspec.msgpack.Encoder()

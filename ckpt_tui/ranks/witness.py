@@ -10,14 +10,15 @@ import msgspec
 
 from .. import agreement
 from ..facts.agreement import Fingerprint, SegmentTable, Stage, TableRow
+from ..facts.files import Segment, SegmentKind
 from ..facts.outcome import CkptError
 from .messages import MAX_BYTES, Tables, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ..checkpoint import Header
     from ..digest import Survey
-    from ..facts.files import Segment
     from ..facts.scan import ScanResult
 
 
@@ -89,17 +90,42 @@ class Witness:
         return self.survey.header_table if self.survey is not None and stage is Stage.IDENTITY else ()
 
     def tables(self, names: Iterable[str]) -> bytes:
-        """The segments of those of its files, as many as fit into one message: a report that names less stays true."""
+        """The segments of those of its files whose digests are known."""
         if self.result is None:
             return b""
         cut = {file.name for file in self.result.files if file.digest is not None}
-        tables: list[SegmentTable] = []
-        room = MAX_BYTES - 1024
-        for name in names:
-            if name in cut:
-                table = SegmentTable(file=name, segments=self.segments(name))
-                room -= len(encode(table))
-                if room < 0:
-                    break
-                tables.append(table)
-        return encode(Tables(tables=tuple(tables)))
+        return _fitting(SegmentTable(file=name, segments=self.segments(name)) for name in names if name in cut)
+
+    def entries(self, names: Iterable[str]) -> bytes:
+        """What the headers of those files say of their tensors: segments whose digests nobody knows yet."""
+        if self.survey is None:
+            return b""
+        headers = {file.name: file.header for file in self.survey.checkpoint.files if file.header is not None}
+        return _fitting(SegmentTable(file=name, segments=_entries(headers[name])) for name in names if name in headers)
+
+
+def _entries(header: Header) -> tuple[Segment, ...]:
+    return tuple(
+        Segment(
+            kind=SegmentKind.TENSOR,
+            name=one.name,
+            offset=one.offset,
+            length=one.length,
+            digest="",
+            dtype=one.dtype,
+            shape=one.shape,
+        )
+        for one in header.tensors
+    )
+
+
+def _fitting(tables: Iterable[SegmentTable]) -> bytes:
+    """As many as fit into one message: a report that names less stays true."""
+    fitting: list[SegmentTable] = []
+    room = MAX_BYTES - 1024
+    for table in tables:
+        room -= len(encode(table))
+        if room < 0:
+            break
+        fitting.append(table)
+    return encode(Tables(tables=tuple(fitting)))

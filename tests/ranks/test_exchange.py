@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -210,3 +212,31 @@ def test_the_identity_stage_names_the_files_whose_headers_differ(folder: Path, t
     agreement, memory = compare([witness(folder, 0, read=False), witness(other, 1, read=False)], stage=Stage.IDENTITY)
     assert [difference.file for difference in agreement.differences] == ["config.json"]
     assert (Step.CONTENT, 0) not in memory.given
+
+
+def test_before_a_tensor_is_read_the_headers_name_the_tensors_that_differ(folder: Path, tmp_path: Path) -> None:
+    other = write_checkpoint(tmp_path / "other", prefix="other.layers")
+    agreement, memory = compare(
+        [witness(folder, 0, read=False), witness(other, 1, read=False), witness(folder, 2, read=False)],
+        stage=Stage.IDENTITY,
+    )
+    assert agreement.verdict is Verdict.DIFFER
+    named = {segment.name.split(".")[0] for one in agreement.differences for segment in one.segments}
+    assert {"model", "other"} <= named
+    assert not memory.given[Step.ENTRIES, 2]
+
+
+def test_a_reshaped_tensor_is_named_alone(folder: Path, tmp_path: Path) -> None:
+    other = write_checkpoint(tmp_path / "other")
+    shard = other / "model-00001-of-00002.safetensors"
+    raw = shard.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + length])
+    name = next(key for key in header if key != "__metadata__")
+    header[name]["shape"] = [math.prod(header[name]["shape"])]
+    text = json.dumps(header, separators=(",", ":")).encode().ljust(length)
+    assert len(text) == length
+    shard.write_bytes(raw[:8] + text + raw[8 + length :])
+    agreement, _ = compare([witness(folder, 0, read=False), witness(other, 1, read=False)], stage=Stage.IDENTITY)
+    (difference,) = agreement.differences
+    assert [segment.name for segment in difference.segments] == [name]
