@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from ckpt_tui.facts.agreement import AGREEMENT_SCHEMA, Agreement
-from ckpt_tui.facts.expected import MANIFEST_SCHEMA, Manifest
 from ckpt_tui.facts.cached import CACHE_SCHEMA, CacheReport
+from ckpt_tui.facts.expected import MANIFEST_SCHEMA, Manifest
 from ckpt_tui.facts.scan import SCAN_SCHEMA, ScanResult
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schema"
