@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Stretches that are listed; the last one is always among them.
 RUNS_LISTED = 32
 #: Differing elements of a segment whose values are looked at.
-VALUES_LOOKED_AT = 1 << 16
+VALUES_LOOKED_AT = 1 << 14
 #: Bytes shown before and after the first element that differs.
 _AROUND = 8
 _EQUAL = re.compile(rb"\0{%d,}" % GAP)
@@ -196,6 +196,7 @@ class Comparison:
             return None
         one, other = decode(self._reference.tobytes()), decode(self._other.tobytes())
         differences = [value for value in map(abs, map(operator.sub, one, other)) if value < math.inf]
+        # Divided first, so that no sum is larger than a float can be.
         mean = math.fsum(value / len(differences) for value in differences) if differences else None
         return Values(
             elements=len(one),
@@ -251,8 +252,8 @@ def _reversed(raw: bytes, wide: int) -> bytes:
 
 
 def _kinds(values: Sequence[float]) -> Kinds:
-    infinite = sum(map(math.isinf, values))
-    return Kinds(nan=sum(map(operator.ne, values, values)), inf=infinite, zero=sum(value == 0 for value in values))
+    infinite = values.count(math.inf) + values.count(-math.inf)
+    return Kinds(nan=sum(map(operator.ne, values, values)), inf=infinite, zero=values.count(0.0))
 
 
 def _positions(mask: int) -> tuple[int, ...]:

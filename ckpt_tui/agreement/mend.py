@@ -30,7 +30,9 @@ def mend(found: FileDifference, finding: Finding, scene: Scene) -> str:
     bad = scene.blamed & found.rows.keys() or finding.culprits
     if finding.code in _NONE or not bad or not _plain(found.name):
         return ""
-    side = next((side for side in scene.sides if side.label in bad), None)
+    # Of several the one whose fault the cause names.
+    one = (finding.culprits & bad) or bad
+    side = next((side for side in scene.sides if side.label in one), None)
     if side is None:
         return ""
     if finding.code is CauseCode.LFS_POINTER:

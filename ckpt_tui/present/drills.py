@@ -76,11 +76,11 @@ def amount(segment: DifferingSegment, side: SideDifference) -> str:
 
 
 def first(drill: Drill, side: SideDifference, found: FirstElement) -> str:
-    """`[1204, 77]  A 0.0123 (0x3c4a)  B -0.0123 (0xbc4a)  bit 15`."""
+    """`[1204, 77]: A 0.0123 (0x3c4a), B -0.0123 (0xbc4a), bit 15`."""
     where = f"[{', '.join(map(str, found.index))}]" if side.elements is not None else f"byte {found.offset:,}"
     values = [_value(drill.reference, found.reference), _value(side.side, found.other)]
     bits = f"bit{'s' * (len(found.bits) > 1)} {', '.join(map(str, found.bits))}" if len(found.bits) <= 8 else ""
-    return "  ".join(part for part in (where, *values, bits) if part)
+    return f"{where}: {', '.join(part for part in (*values, bits) if part)}"
 
 
 def _value(label: str, element: Element) -> str:

@@ -60,6 +60,7 @@ class _Writer:
         if drawn is not None:
             yield drawn
         yield from self._groups()
+        yield from self._unequal()
         yield from self._differences()
         yield from self._errors()
         yield from self._texts("Absent", agreement.absent_detail or [f"rank {rank}" for rank in agreement.absent])
@@ -122,6 +123,18 @@ class _Writer:
         who = "copy" if self._sides.named else "ranks"
         head = ("group", who, "copies", "standing", "identity", "content", "evidence")
         yield self._table(head, rows, "<<><<<<", "group", self._room.items)
+
+    def _unequal(self) -> Iterator[Part]:
+        """Facts that were given to be equal too, and are not."""
+        rows = [
+            (self._name(one.key), self._name(held.value) if held.value is not None else ("not given",),
+             line(self._room.cut(self._sides.listed(held.ranks))))
+            for one in self._agreement.unequal
+            for held in one.values
+        ]  # fmt: skip
+        if rows:
+            yield Heading(2, ("Given facts that are not equal",))
+            yield self._table(("fact", "value", "ranks"), rows, "<<<", "row", self._room.items)
 
     def _differences(self) -> Iterator[Part]:
         differences = self._agreement.differences

@@ -183,6 +183,7 @@ def test_of_three_groups_each_is_told_against_the_right_one(good: Path, tmp_path
     assert [group.ranks for group in agreement.groups] == [(0,), (1,), (2, 3, 4)]
     assert found.cause.code is CauseCode.ZERO_RUN
     assert "A: bit-flip, 1 bit in 1 byte" in found.cause.facts
+    assert found.cause.mend.endswith(f"/c/{S2}")
     assert any(fact.startswith("B: zero-run, 4,096 bytes of zeros in B") for fact in found.cause.facts)
     drills = {segment.name: segment.drill for segment in found.segments}
     assert {drill.reference for drill in drills.values() if drill} == {"C"}
