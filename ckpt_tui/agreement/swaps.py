@@ -9,6 +9,8 @@ from ..facts.files import Role, SegmentKind
 from .scene import Finding, Scene
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from .tables import FileDifference, Pieces, Side
 
 #: Shorter tensors are equal too often: ones, zeros, counters.
@@ -55,10 +57,11 @@ def swapped_tensors(found: FileDifference, parts: Pieces, scene: Scene) -> Findi
     names = {one.name for one in parts.differing if one.kind is SegmentKind.TENSOR}
     if not names or parts.header:
         return None
+    telling = {side.label: _telling(side, found.name, names) for side in scene.sides}
     for side, other in _couples(scene, found):
         if found.name not in side.segments or found.name not in other.segments:
             continue
-        held = {s.name: s.digest for s in side.segments[found.name] if s.name in names and s.length >= _TELLING}
+        held = telling[side.label]
         by_digest = scene.names[other.label]
         if held.keys() != names or not all(digest in by_digest for digest in held.values()):
             continue
@@ -71,3 +74,8 @@ def swapped_tensors(found: FileDifference, parts: Pieces, scene: Scene) -> Findi
         facts = [f"{side.label} holds as {name} what {other.label} has as {twin}{more}"]
         return Finding(CauseCode.TENSOR_REPLACED, summary, facts)
     return None
+
+
+def _telling(side: Side, file: str, names: Collection[str]) -> dict[str, str]:
+    """The digests of those of a file's tensors that are long enough to be told by them."""
+    return {s.name: s.digest for s in side.segments.get(file, ()) if s.name in names and s.length >= _TELLING}
