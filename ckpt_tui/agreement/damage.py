@@ -27,6 +27,8 @@ _FEW_BITS = 8
 _ONE_IN = 64
 #: At most so many stretches are damage at a place and not other values.
 _FEW_SPOTS = 8
+#: So much of a stretch makes it one.
+_NEARLY = 15 / 16
 #: Fewer swapped elements than this may be chance.
 _TELLING = 8
 #: Damage is short: up to this many bytes, or this part of the file.
@@ -117,12 +119,14 @@ def _merged(extents: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 def _zero_finding(found: FileDifference, pair: Pair, label: str, extents: Sequence[tuple[int, int]]) -> Finding | None:
     row = found.rows[label]
     suspect = row.error if row is not None and row.state is State.SUSPECT else None
-    if _fills_tensors(pair) and not suspect:
-        return None  # somebody may want a tensor to be zero
+    if (_fills_tensors(pair) or _rows(pair)) and not suspect:
+        return None  # somebody may want a tensor to be zero, or the row of a word that pads
     facts = [_first(pair), *([suspect] if suspect else []), *_read_twice(pair)]
     candidate = not pair.whole and not suspect
     start, end = _from(pair.spots[0], extents[0]), extents[-1][1]
-    if row is not None and end == row.size and (len(extents) == 1 or pair.not_read):
+    covered = sum(until - begin for begin, until in extents)
+    # Tensors in between may be zero on both sides: they do not differ, and were not looked at.
+    if row is not None and end == row.size and (pair.not_read or covered >= (end - start) * _NEARLY):
         summary = f"zeros in {label} from byte {start:,} to the end, {plural(end - start, 'byte')}"
         return Finding(CauseCode.ZERO_TAIL, summary, [*_aligned([(start, end)]), *facts], candidate, frozenset({label}))
     if pair.not_read:  # in between there is nothing else
@@ -169,21 +173,26 @@ def _fills_tensors(pair: Pair) -> bool:
 
 
 def _whole_rows(_found: FileDifference, pair: Pair) -> Finding | None:
-    """Rows of a matrix, as somebody writes them who trains the embedding of a word; a page may look the same."""
-    if (
-        not (pair.complete and pair.listed and len(pair.looked) == 1)
-        or _covers_pages(pair.spots)
-        or _fills_tensors(pair)
-    ):
+    """Rows of a matrix, as somebody writes them who trains the embedding of a word."""
+    rows = _rows(pair)
+    if not rows:
         return None
+    summary = f"other values in {plural(rows, 'whole row')} of a tensor"
+    return Finding(CauseCode.TENSOR_REPLACED, summary, [_first(pair), *_worth(pair)])
+
+
+def _rows(pair: Pair) -> int:
+    """How many rows of one matrix differ, where nothing else does; 0 also where they may as well be pages."""
+    if not (pair.complete and pair.listed and len(pair.looked) == 1) or _covers_pages(pair.spots):
+        return 0
     one = pair.looked[0]
     row = (width(one.side.dtype) or 0) * one.side.shape[-1] if len(one.side.shape) > 1 else 0
     start = one.segment.offset
-    if row < GAP or not all((s.start - start) % row < 16 and -(s.end - start) % row < 16 for s in pair.spots):
-        return None
-    rows = sum(-(-(spot.end - start) // row) - (spot.start - start) // row for spot in pair.spots)
-    summary = f"other values in {plural(rows, 'whole row')} of a tensor"
-    return Finding(CauseCode.TENSOR_REPLACED, summary, [_first(pair), *_worth(pair)])
+    if row < GAP or _fills_tensors(pair):
+        return 0
+    if not all((spot.start - start) % row < 16 and -(spot.end - start) % row < 16 for spot in pair.spots):
+        return 0
+    return sum(-(-(spot.end - start) // row) - (spot.start - start) // row for spot in pair.spots)
 
 
 def _damaged_run(found: FileDifference, pair: Pair) -> Finding | None:

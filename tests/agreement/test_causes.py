@@ -62,6 +62,7 @@ EXPECTED = {
     "tune_a_layer": (CauseCode.TENSOR_REPLACED, "other values all over 5 tensors"),
     "nudge_a_tensor": (CauseCode.TENSOR_REPLACED, "other values all over 1 tensor"),
     "tune_two_rows": (CauseCode.TENSOR_REPLACED, "2 whole rows"),
+    "zero_a_row": (CauseCode.TENSOR_REPLACED, "other values in 1 whole row"),
     "zero_a_tensor": (CauseCode.TENSOR_REPLACED, "other values all over 1 tensor"),
     "prune": (CauseCode.TENSOR_REPLACED, "other values all over 1 tensor"),
     "swap_endianness": (CauseCode.TENSOR_REPLACED, "other values all over"),
@@ -334,3 +335,41 @@ def test_a_tensor_that_one_side_lacks_is_part_of_what_differs(tmp_path: Path) ->
     found = cause(compared(*folders), "model.safetensors")
     assert found.code is CauseCode.BIT_FLIP
     assert "the other" in " ".join(found.facts)
+
+
+def test_a_zero_tail_may_hold_a_tensor_that_is_zero_everywhere(tmp_path: Path) -> None:
+    tensors = {f"{place}.w": ("F32", (64, 64), faults.values(f"{place}", "F32", (64, 64))) for place in range(20)}
+    tensors["17.w"] = ("F32", (1, 64), bytes(256))
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        faults.write_shard(tmp_path / name, "model.safetensors", tensors)
+    path = tmp_path / "other" / "model.safetensors"
+    size = path.stat().st_size
+    faults.put(path, size - 60_001, bytes(60_001))
+    found = cause(compared(tmp_path / "one", tmp_path / "other"), path.name)
+    assert found.code is CauseCode.ZERO_TAIL
+    faults.put(path, size - 60_001, (tmp_path / "one" / path.name).read_bytes()[-60_001:-20_000])
+    faults.put(path, 30_000, bytes(900))
+    found = cause(compared(tmp_path / "one", tmp_path / "other"), path.name)
+    assert found.code is CauseCode.ZERO_RUN
+
+
+def test_a_fault_in_a_real_model_is_told_by_its_byte(minilm_folder: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad"
+    shutil.copytree(minilm_folder, bad)
+    path = bad / "model.safetensors"
+    settings = ScanSettings(cache_dir=str(tmp_path / "cache"))
+    size, start = path.stat().st_size, faults.places(path)["embeddings.word_embeddings.weight"][0]
+    held = path.read_bytes()
+    page = start // faults.PAGE * faults.PAGE + 7 * faults.PAGE
+    for code, offset, data in (
+        (CauseCode.BIT_FLIP, start + 12345, bytes([held[start + 12345] ^ 0x10])),
+        (CauseCode.ZERO_RUN, page, bytes(3 << 20)),
+        (CauseCode.ZERO_TAIL, size - (9 << 20), bytes(9 << 20)),
+        (CauseCode.DAMAGED_RUN, page, held[-faults.PAGE :]),
+    ):
+        faults.put(path, offset, data)
+        found = ckpt_tui.compare(minilm_folder, bad, settings=settings).differences[0].cause
+        assert found.code is code, found
+        assert not found.candidate
+        faults.put(path, offset, held[offset : offset + len(data)])

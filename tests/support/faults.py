@@ -273,6 +273,11 @@ def tune_two_rows(bad: Path, good: Path) -> None:
     put(path, start + 10 * 1024, values("rows", "F32", (2, 256)))
 
 
+def zero_a_row(bad: Path, good: Path) -> None:
+    """The row of a word that pads."""
+    put(bad / S2, places(bad / S2)["layers.2.mlp.weight"][0] + 3 * 1024, bytes(1024))
+
+
 def zero_a_tensor(bad: Path, good: Path) -> None:
     start, length = places(bad / S2)["layers.2.scale"]
     put(bad / S2, start, bytes(length))
