@@ -11,7 +11,7 @@ demo: $(READY)
 	@$(BIN)/ckpt-tui demo || { code=$$?; [ $$code -eq 1 ] || [ $$code -eq 130 ] || exit $$code; }
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .
