@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     "--drill-bytes",
     type=Size(),
     default=DRILL_BYTES,
-    show_default="64M",
-    help="How much of each may be read again, to say which bytes differ and why.",
+    help="How much of each may be read again, to say which bytes differ and why.  [default: 64M]",
 )
 @click.option("--strict", is_flag=True, help="Leave with 1 on warnings too.")
 @report_options

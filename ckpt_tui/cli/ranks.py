@@ -69,12 +69,12 @@ class Gated(click.Command):
 @click.option("--master", metavar="HOST:PORT", help="Where rank 0 listens.  [default: as the launcher says]")
 @click.option("--world-size", type=click.IntRange(min=1), help="How many ranks there are.  [default: WORLD_SIZE]")
 @click.option("--rank", type=click.IntRange(min=0), help="Which of them this is.  [default: RANK]")
-@click.option("--join-timeout", type=Age(), default=300.0, show_default="300s", help="How long to wait for the others.")
+@click.option("--join-timeout", type=Age(), default="300s", show_default=True, help="How long to wait for the others.")
 @click.option(
     "--rank-timeout",
     type=Age(),
-    default=60.0,
-    show_default="60s",
+    default="60s",
+    show_default=True,
     help="How long a rank may be silent before it is lost.",
 )
 @click.option("--keep-going", is_flag=True, help="Read every byte also where the headers differ.")
