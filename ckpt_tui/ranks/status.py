@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,14 @@ MAX_CELLS = 8192
 
 
 class StatusMaker:
-    """Makes this rank's status. It remembers a few seconds, for the rate; one thread at a time may ask."""
+    """Makes this rank's status. It remembers a few seconds, for the rate. Any thread may ask."""
 
     def __init__(self, progress: ScanProgress, clock: Clock, *, rank: int, host: str, path: str, pid: int) -> None:
         self._progress = progress
         self._clock = clock
         self._base = RankStatus(rank=rank, host=host, phase=Phase.STARTING, pid=pid, path=path)
         self._read: deque[tuple[float, int]] = deque()
+        self._lock = threading.Lock()  # telemetry and a screen ask at the same time
 
     def make(self, phase: Phase, doing: str, error: str | None) -> RankStatus:
         """The present status. While content is read, `doing` is what is being read."""
@@ -57,9 +59,10 @@ class StatusMaker:
 
     def _rate(self, read: int) -> float:
         now = self._clock.monotonic()
-        samples = self._read
-        samples.append((now, read))
-        while len(samples) > 2 and now - samples[1][0] >= _WINDOW:
-            samples.popleft()
-        (then, before) = samples[0]
+        with self._lock:
+            samples = self._read
+            samples.append((now, read))
+            while len(samples) > 2 and now - samples[1][0] >= _WINDOW:
+                samples.popleft()
+            (then, before) = samples[0]
         return max(read - before, 0) / (now - then) if now > then else 0.0
