@@ -9,8 +9,9 @@ import click
 import msgspec
 
 from ..checkpoint.presence import EXTRA, MISSING
-from ..facts.outcome import scan_code
+from ..facts.outcome import Exit, scan_code
 from .options import format_option, scan_options, scan_settings
+from .reporting import check_report, report_options, write_report
 from .scanning import rendered, save_result, scanned, without_tables
 from .stdout import emit
 
@@ -44,6 +45,7 @@ class FailOn(click.ParamType[tuple[str, ...]]):
 @click.option("--save", type=click.Path(dir_okay=False), help="Write the result's JSON to this file.")
 @click.option("--strict", is_flag=True, help="Leave with 1 on warnings too.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Plain ASCII marks.")
+@report_options
 @scan_options
 @format_option()
 def command(
@@ -58,6 +60,9 @@ def command(
     save: str | None,
     strict: bool,
     ascii_only: bool,
+    report: str | None,
+    redact: bool,
+    force: bool,
     format_: str,
     **scan: Any,
 ) -> int:
@@ -72,6 +77,7 @@ def command(
         raise click.UsageError("--expect or --online: one of them says what to expect")
     if not online and (repo is not None or save_manifest is not None):
         raise click.UsageError(f"{'--repo' if repo is not None else '--save-manifest'} goes with --online")
+    check_report(report, redact=redact, force=force)
     expected: Expected | None = None
     if expect is not None:
         from ..checkpoint.expect import read_expected
@@ -86,7 +92,9 @@ def command(
     emit(rendered(without_tables(result), format_, ascii_only=ascii_only, hashes=not sizes_only))
     if save is not None:
         save_result(save, result)
-    return scan_code(result, strict=strict)
+    code = scan_code(result, strict=strict)
+    saved = write_report(without_tables(result), report, redact=redact, force=force)
+    return code if saved or code is not Exit.SAME else Exit.UNDECIDED
 
 
 def _asked(path: str, repo: str | None, save_to: str | None) -> Expected:

@@ -123,6 +123,18 @@ def test_expect_takes_a_checksum_file_and_a_saved_scan(folder: Path, env: dict[s
     assert run(env, folder, "--expect", folder / "config.json").returncode == 2
 
 
+@pytest.mark.parametrize("suffix", ["md", "html", "json"])
+def test_what_was_found_goes_into_a_report(suffix: str, folder: Path, env: dict[str, str], tmp_path: Path) -> None:
+    sums, report = tmp_path / "SUMS", tmp_path / f"report.{suffix}"
+    sums.write_text(f"{'0' * 64}  model-00002-of-00002.safetensors\n")
+    done = run(env, folder, "--expect", sums, "--report", report)
+    assert done.returncode == 1
+    assert "model-00002-of-00002.safetensors" in report.read_text()
+    again = run(env, folder, "--report", report)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "--force" in again.stderr
+
+
 def test_fail_on_turns_what_is_absent_or_unexpected_into_code_one(
     folder: Path, env: dict[str, str], tmp_path: Path
 ) -> None:
