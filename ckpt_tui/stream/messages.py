@@ -11,7 +11,9 @@ from enum import StrEnum
 
 import msgspec
 
-from ..facts.files import Claim, FileResult, Role, State
+from ..facts.agreement import DifferingSegment
+from ..facts.drill import Drill
+from ..facts.files import Claim, FileResult, Role, SegmentKind, State
 from ..facts.scan import CheckpointRef
 from ..facts.status import Cell, RankStatus
 
@@ -55,6 +57,7 @@ class Mode(StrEnum):
 
     SCAN = "scan"
     RANKS = "ranks"
+    COMPARE = "compare"
 
 
 class Hello(_Message, frozen=True, tag="hello"):
@@ -140,6 +143,46 @@ class LogLine(_Message, frozen=True, tag="log"):
     rank: int = 0
 
 
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """What is looked into: a file, or one of its segments from byte `at` of the segment on."""
+
+    file: str
+    kind: SegmentKind | None = None
+    name: str = ""
+    offset: int = 0
+    at: int = 0
+
+
+class DrillState(StrEnum):
+    """Whether what was asked for is known."""
+
+    PENDING = "pending"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class DrillRow(_Message, frozen=True, tag="drill"):
+    """The answer to `Descend`, under its place: a file's differing segments, all of them, or one segment's bytes.
+
+    `segments` may come in several answers to one place, each longer than the last; `more` counts those that never will.
+    """
+
+    place: Place
+    state: DrillState
+    segments: tuple[DifferingSegment, ...] = ()
+    more: int = 0
+    drill: Drill | None = None
+    error: str = ""
+
+
+class Holding(_Message, frozen=True, tag="holding"):
+    """Whether those that were compared stay ready to be asked: `Descend` is answered until they are let go."""
+
+    ready: bool
+    #: Why not, or not any more.
+    reason: str = ""
+
+
 class ResultPart(_Message, frozen=True, tag="result"):
     """A piece of the result's JSON. All parts joined are a whole ScanResult or Agreement."""
 
@@ -149,7 +192,7 @@ class ResultPart(_Message, frozen=True, tag="result"):
     text: str
 
 
-Row = Survey | Watching | RankRow | FileRow | VerdictRow | LogLine | ResultPart
+Row = Survey | Watching | RankRow | FileRow | VerdictRow | LogLine | DrillRow | Holding | ResultPart
 
 
 class Snapshot(_Message, frozen=True, tag="snapshot"):
@@ -197,4 +240,14 @@ class Watch(_Message, frozen=True, tag="watch"):
     rank: int
 
 
-Command = Quit | Resync | Watch
+class Descend(_Message, frozen=True, tag="descend"):
+    """Look deeper: which segments of a file differ, or how a segment's bytes differ from `place.at` on."""
+
+    place: Place
+
+
+class Release(_Message, frozen=True, tag="release"):
+    """Let those go that are held ready: nothing more will be asked."""
+
+
+Command = Quit | Resync | Watch | Descend | Release

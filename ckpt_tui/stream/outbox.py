@@ -13,6 +13,7 @@ from .codec import BadLineError, encode, slices
 from .messages import (
     Beat,
     Bye,
+    DrillRow,
     FileRow,
     Hello,
     LogLine,
@@ -20,9 +21,6 @@ from .messages import (
     RankRow,
     ResultPart,
     Row,
-    Survey,
-    VerdictRow,
-    Watching,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 INTERVAL = 0.1
 LOG_LINES = 1000
 
-Key = tuple[str, int, int]
+Key = tuple[object, ...]
 
 
 def key_of(row: Row) -> Key:
@@ -45,12 +43,10 @@ def key_of(row: Row) -> Key:
             return ("log", row.number, 0)
         case ResultPart():
             return ("result", row.part, 0)
-        case Survey():
-            return ("survey", 0, 0)
-        case Watching():
-            return ("watching", 0, 0)
-        case VerdictRow():
-            return ("verdict", 0, 0)
+        case DrillRow():
+            return ("drill", row.place)
+        case _:  # there is one of its kind
+            return (type(row).__name__,)
 
 
 class Outbox:

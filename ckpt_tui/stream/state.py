@@ -9,10 +9,13 @@ from .codec import BadLineError, join_result
 from .messages import (
     Beat,
     Bye,
+    DrillRow,
     Envelope,
     FileRow,
     Hello,
+    Holding,
     LogLine,
+    Place,
     RankRow,
     ResultPart,
     Row,
@@ -74,6 +77,9 @@ class StreamState:
     verdict: VerdictRow | None = None
     logs: dict[int, LogLine] = field(default_factory=dict)
     result: ScanResult | Agreement | None = None
+    #: What was asked below the result, by its place, and whether more may be asked.
+    drills: dict[Place, DrillRow] = field(default_factory=dict)
+    holding: Holding | None = None
     bye: Bye | None = None
     ended: Ended | None = None
     seq: int = 0
@@ -143,8 +149,8 @@ def _snapshot(state: StreamState, snapshot: Snapshot, changes: Changes) -> None:
     rows, state.slices, state.next_slice = state.slices, [], 0
     # Log lines of the source's own have negative numbers and are not the worker's to forget.
     state.logs = {number: line for number, line in state.logs.items() if number < 0}
-    state.survey = state.verdict = state.result = None
-    state.ranks, state.files, state.parts = {}, {}, {}
+    state.survey = state.verdict = state.result = state.holding = None
+    state.ranks, state.files, state.parts, state.drills = {}, {}, {}, {}
     changes.all, changes.resync, changes.snapshot = True, False, True
     for row in rows:
         _row(state, row, changes)
@@ -172,6 +178,12 @@ def _row(state: StreamState, row: Row, changes: Changes) -> None:
         case Watching():
             state.watched = row.rank
             state.files = {rank: files for rank, files in state.files.items() if rank == row.rank}
+            changes.all = True
+        case DrillRow():
+            state.drills[row.place] = row
+            changes.all = True
+        case Holding():
+            state.holding = row
             changes.all = True
         case ResultPart():
             _result(state, row, changes)
