@@ -15,8 +15,9 @@ from functools import reduce
 from itertools import compress, islice
 from typing import TYPE_CHECKING
 
-from ..facts.drill import GAP, ByteRun, Element, FirstElement, Kinds, SideDifference, Values
-from .elements import floats, shown, width
+from ..facts.drill import GAP, ByteRun, FirstElement, Kinds, SideDifference, Values
+from .elements import floats, width
+from .piece import Piece, leading_zeros, positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 RUNS_LISTED = 32
 #: Differing elements of a segment whose values are looked at.
 VALUES_LOOKED_AT = 1 << 14
-#: Bytes shown before and after the first element that differs.
-_AROUND = 8
 _EQUAL = re.compile(rb"\0{%d,}" % GAP)
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
@@ -56,7 +55,8 @@ def _both(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[i
 class Comparison:
     """Takes pieces of a segment in order, and in the end tells how they differ.
 
-    A piece begins at a whole element, as every leaf does. `offset` is where the segment lies in the reference's file.
+    A piece begins at a whole element, as every leaf does; only elements of 6 bits may lie across two pieces, and count
+    as one. `offset` is where the segment lies in the reference's file.
     """
 
     side: str
@@ -67,6 +67,8 @@ class Comparison:
     _bytes: int = 0
     _bits: int = 0
     _elements: int = 0
+    #: The number of the last element that differs.
+    _last: int = -1
     _first: FirstElement | None = None
     _swapped: bool = True
     _runs_left_out: int = 0
@@ -92,19 +94,17 @@ class Comparison:
         self._bits += mixed.bit_count()
         xor = mixed.to_bytes(len(reference), "little")
         self._bytes += len(xor) - xor.count(0)
-        whole = len(xor) - len(xor) % self._wide
-        planes = [xor[place : whole : self._wide] for place in range(self._wide)]
+        piece = Piece(self.dtype, at, xor, reference, other)
         self._masks = [
-            mask | reduce(operator.or_, set(plane), 0) for mask, plane in zip(self._masks, planes, strict=True)
+            mask | reduce(operator.or_, set(plane), 0) for mask, plane in zip(self._masks, piece.planes, strict=True)
         ]
-        differs = _united(planes)
-        self._elements += len(differs) - differs.count(0)
+        self._count(piece)
         if self._first is None:
-            self._first = self._first_element(at, xor, reference, other)
+            self._first = piece.first_element(self.offset, self.shape)
         self._swapped = self._swapped and _reversed(reference, self._swap_width()) == other
         for run in _runs(at, xor, reference, other):
             self._take(run)
-        self._collect(differs, reference[:whole], other[:whole])
+        self._collect(piece)
 
     def result(
         self, *, not_read: int = 0, reference_zeros_not_read: int = 0, zeros_not_read: int = 0, lacking: int = 0
@@ -118,7 +118,7 @@ class Comparison:
             bytes=self._bytes,
             bits=self._bits,
             elements=self._elements if known else None,
-            bit_positions=_positions(int.from_bytes(bytes(self._masks), "little")),
+            bit_positions=positions(int.from_bytes(bytes(self._masks), "little")),
             runs=tuple(self._shown(run) for run in self._runs),
             first=self._first,
             values=self._values(),
@@ -134,28 +134,12 @@ class Comparison:
     def _swap_width(self) -> int:
         return 4 if self.dtype == "C64" else self._wide
 
-    def _first_element(self, at: int, xor: bytes, reference: bytes, other: bytes) -> FirstElement:
-        byte = len(xor) - len(xor.lstrip(b"\0"))
-        start = byte - byte % self._wide
-        end = start + self._wide
-        around = max(start - _AROUND, 0)
-        until = end + _AROUND
-
-        def element(raw: bytes) -> Element:
-            bits = raw[start:end]
-            value = shown(self.dtype, bits) if len(bits) == self._wide else ""
-            return Element(hex=bits[::-1].hex(), value=value, around=raw[around:until].hex())
-
-        place = (at + start) // self._wide
-        return FirstElement(
-            offset=self.offset + at + byte,
-            element=place,
-            index=_index(place, self.shape),
-            bits=_positions(int.from_bytes(xor[start:end], "little")),
-            around_offset=self.offset + at + around,
-            reference=element(reference),
-            other=element(other),
-        )
+    def _count(self, piece: Piece) -> None:
+        """Add the elements that differ; one that lies across two pieces is counted once."""
+        number = len(piece.differs) - piece.differs.count(0)
+        if number:
+            self._elements += number - (piece.first + leading_zeros(piece.differs) == self._last)
+            self._last = piece.first + len(piece.differs.rstrip(b"\0")) - 1
 
     def _take(self, run: _Run) -> None:
         """Join it to the one before it where few equal bytes lie between; list the first ones and the last."""
@@ -180,15 +164,16 @@ class Comparison:
             zeros=moved(run.zeros),
         )
 
-    def _collect(self, differs: bytes, reference: bytes, other: bytes) -> None:
+    def _collect(self, piece: Piece) -> None:
         """Keep the bits of the differing elements whose values will be looked at."""
         room = VALUES_LOOKED_AT - len(self._reference)
         if floats(self.dtype) is None or room <= 0:
             return
-        for kept, raw in ((self._reference, reference), (self._other, other)):
+        start, end = piece.whole
+        for kept, raw in ((self._reference, piece.reference), (self._other, piece.other)):
             all_ = array(_CODES[self._wide])
-            all_.frombytes(raw)
-            kept.extend(islice(compress(all_, differs), room))
+            all_.frombytes(piece.cut(raw)[start * self._wide : end * self._wide])
+            kept.extend(islice(compress(all_, piece.differs[start:end]), room))
 
     def _values(self) -> Values | None:
         decode = floats(self.dtype)
@@ -211,7 +196,7 @@ class Comparison:
 
 def _runs(at: int, xor: bytes, reference: bytes, other: bytes) -> Iterator[_Run]:
     """The stretches of one piece."""
-    start = len(xor) - len(xor.lstrip(b"\0"))
+    start = leading_zeros(xor)
     stop = len(xor.rstrip(b"\0"))
     ends = [(gap.start(), gap.end()) for gap in _EQUAL.finditer(xor, start, stop)]
     for end, next_start in [*ends, (stop, stop)]:
@@ -234,14 +219,6 @@ def _zeros(at: int, start: int, stop: int, raw: bytes) -> tuple[int, int] | None
     return at + before, at + after
 
 
-def _united(planes: Sequence[bytes]) -> bytes:
-    """For each element a byte that is not zero where any byte of the element is not."""
-    if len(planes) == 1:
-        return planes[0]
-    united = reduce(operator.or_, (int.from_bytes(plane, "little") for plane in planes))
-    return united.to_bytes(len(planes[0]), "little")
-
-
 def _reversed(raw: bytes, wide: int) -> bytes:
     """Each element's bytes in the other order."""
     swapped = bytearray(raw)
@@ -254,16 +231,3 @@ def _reversed(raw: bytes, wide: int) -> bytes:
 def _kinds(values: Sequence[float]) -> Kinds:
     infinite = values.count(math.inf) + values.count(-math.inf)
     return Kinds(nan=sum(map(operator.ne, values, values)), inf=infinite, zero=values.count(0.0))
-
-
-def _positions(mask: int) -> tuple[int, ...]:
-    return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)
-
-
-def _index(place: int, shape: Sequence[int]) -> tuple[int, ...]:
-    """A flat place in a tensor as one index a dimension, the last one running fastest."""
-    index = []
-    for dim in reversed(shape):
-        place, rest = divmod(place, dim) if dim else (0, 0)
-        index.append(rest)
-    return tuple(reversed(index))

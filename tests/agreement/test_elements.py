@@ -7,8 +7,10 @@ import struct
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ckpt_tui.agreement.elements import floats, shown, width
+from ckpt_tui.agreement.elements import floats, packed, shown, unpacked, width
 from ckpt_tui.checkpoint.geometry import DTYPE_BITS
 from tests.support.checkpoints import noise
 
@@ -47,10 +49,34 @@ def test_floats_are_what_torch_makes_of_the_same_bits(dtype: str) -> None:
     assert all(map(same, found, expected))
 
 
-def test_every_dtype_of_whole_bytes_is_known_and_no_other() -> None:
-    assert {dtype: width(dtype) for dtype in DTYPE_BITS} == {
-        dtype: bits // 8 if bits % 8 == 0 else None for dtype, bits in DTYPE_BITS.items()
-    }
+#: Every value of the small formats, as the OCP Microscaling specification lists them (its tables 2, 3 and 5).
+E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+E2M3 = (
+    [place / 8 for place in range(16)] + [2 + place / 4 for place in range(8)] + [4 + place / 2 for place in range(8)]
+)
+E3M2 = [mantissa / 16 for mantissa in range(4)] + [
+    2.0 ** (exponent - 3) * (1 + mantissa / 4) for exponent in range(1, 8) for mantissa in range(4)
+]
+
+
+@pytest.mark.parametrize(("dtype", "values"), [("F4", E2M1), ("F6_E2M3", E2M3), ("F6_E3M2", E3M2)])
+def test_formats_of_less_than_a_byte_have_the_values_of_their_specification(dtype: str, values: list[float]) -> None:
+    decode = floats(dtype)
+    assert decode is not None
+    found = decode(bytes(range(2 * len(values))))
+    assert all(map(same, found, [*values, *(-value for value in values)]))
+
+
+@given(st.sampled_from([4, 6]), st.binary(max_size=40))
+def test_small_elements_lie_one_behind_the_other_from_the_least_bit_on(bits: int, raw: bytes) -> None:
+    number = int.from_bytes(raw, "little")
+    found = unpacked(raw, bits)
+    assert len(found) * bits >= len(raw) * 8
+    assert list(found) == [number >> (place * bits) & ((1 << bits) - 1) for place in range(len(found))]
+
+
+def test_every_dtype_of_the_format_is_known_and_no_other() -> None:
+    assert {dtype: packed(dtype) or 8 * (width(dtype) or 0) for dtype in DTYPE_BITS} == DTYPE_BITS
     assert width("Q4_K") is None
     assert width(None) is None
 
@@ -68,7 +94,7 @@ def test_every_dtype_of_whole_bytes_is_known_and_no_other() -> None:
         ("BOOL", b"\x01", "true"),
         ("BOOL", b"\x07", "7 (neither false nor true)"),
         ("C64", struct.pack("<2f", 1.5, -2.0), "1.5 and -2i"),
-        ("F4", b"\x12", ""),
+        ("F4", b"\x0b", "-1.5"),
         (None, b"\x12", ""),
     ],
 )
