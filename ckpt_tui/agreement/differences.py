@@ -10,7 +10,7 @@ from ..facts.agreement import Difference, DifferenceKind, Stage, TableRow
 from ..facts.files import Role, Severity, State
 from .causes import cause_of
 from .scene import Scene
-from .tables import FileDifference, Pieces, Side, key_of, names_by_digest, pieces, tensors_by_name
+from .tables import FileDifference, Pieces, Side, files_by_digest, key_of, names_by_digest, pieces, tensors_by_name
 from .weights import logical_content
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def differences(
         revisions_kept=revisions_kept,
         drills=drills or {},
         names={side.label: names_by_digest(side) for side in sides if side.segments},
+        files={side.label: files_by_digest(side) for side in sides},
     )
     listed = [_difference(one, parts.get(one.name), scene) for one in found]
     return tuple(sorted(listed, key=lambda one: (one.role is not Role.WEIGHTS, one.file)))

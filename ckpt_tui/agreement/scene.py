@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..facts.agreement import CauseCode, Stage
     from .descent import Drills
@@ -37,6 +37,8 @@ class Scene:
     drills: Drills = field(default_factory=dict)
     #: By side, the names of its tensors by their digests: made once, for every file asks.
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: By side, the names of its weight files by their digests, in the table's order.
+    files: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
 
 class Finding(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..facts.agreement import CauseCode
-from ..facts.files import Role, SegmentKind
+from ..facts.files import SegmentKind
 from .scene import Finding, Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping, Sequence
 
     from .tables import FileDifference, Pieces, Side
 
@@ -21,7 +21,7 @@ def swapped_file(found: FileDifference, scene: Scene) -> Finding | None:
     """A weight file whose bytes another side has under another name."""
     for side, other in _couples(scene, found):
         row, own = side.table[found.name], other.table[found.name]
-        twin = _twin(row.digest, found.name, other)
+        twin = _twin(row.digest, found.name, scene.files[other.label])
         if row.digest is None or own.digest == row.digest or twin is None:
             continue
         back = side.table.get(twin)
@@ -41,15 +41,9 @@ def _couples(scene: Scene, found: FileDifference) -> list[tuple[Side, Side]]:
     return [(one, other) for one in ordered for other in having if one is not other]
 
 
-def _twin(digest: str | None, name: str, other: Side) -> str | None:
-    return next(
-        (
-            row.name
-            for row in other.table.values()
-            if row.role is Role.WEIGHTS and row.name != name and row.digest is not None and row.digest == digest
-        ),
-        None,
-    )
+def _twin(digest: str | None, name: str, by_digest: Mapping[str, Sequence[str]]) -> str | None:
+    """Another name for the same bytes."""
+    return next((twin for twin in by_digest.get(digest or "", ()) if twin != name), None)
 
 
 def swapped_tensors(found: FileDifference, parts: Pieces, scene: Scene) -> Finding | None:

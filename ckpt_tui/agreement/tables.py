@@ -210,6 +210,15 @@ def names_by_digest(side: Side) -> dict[str, str]:
     }
 
 
+def files_by_digest(side: Side) -> dict[str, list[str]]:
+    """The names of a side's weight files by their digests."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for row in side.table.values():
+        if row.role is Role.WEIGHTS and row.digest is not None:
+            names[row.digest].append(row.name)
+    return names
+
+
 def _cut(row: TableRow | None) -> str | None:
     return None if row is None else row.segmentation
 

@@ -141,6 +141,12 @@ def agreement_text(agreement: Agreement, now: float) -> str:
     headline = sides.told(words.agreement_headline(agreement))
     lines = wrapped(f"{words.verdict_word(agreement)}  ", headline, indent=0)
     lines += ["", *_groups(agreement, sides)]
+    given = [
+        f"{one.key}: {'not given' if held.value is None else held.value} on {sides.listed(held.ranks)}"
+        for one in agreement.unequal
+        for held in one.values
+    ]
+    lines += _section("given facts that are not equal", given)
     lines += _differences(agreement, sides)
     hosts = {report.rank: report.host for report in agreement.ranks}
     errors = _folded([(error.rank, error.message) for error in agreement.errors], hosts)

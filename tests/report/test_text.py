@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from ckpt_tui.facts.agreement import Agreement, Stage
+from ckpt_tui.facts.agreement import Agreement, GivenValue, Stage, Unequal
 from ckpt_tui.facts.files import Finding, Severity, State
 from ckpt_tui.facts.scan import NotCompared, ScanResult
 from ckpt_tui.present import words
@@ -84,6 +85,12 @@ def test_errors_absent_warnings_and_what_was_left_out_are_all_there() -> None:
 def test_a_lost_rank_is_named_beside_a_difference() -> None:
     headline = text(agreement_of([TINY, FLIPPED], absent={2: "silent"})).split("\n\n")[0]
     assert "rank 2 is absent" in " ".join(headline.split())
+
+
+def test_given_facts_that_are_not_equal_are_listed_with_their_ranks() -> None:
+    apart = Unequal(key="engine", values=(GivenValue(value="0.8", ranks=(0, 2)), GivenValue(value=None, ranks=(1,))))
+    shown = text(msgspec.structs.replace(agreement_of([tiny(), tiny(), tiny()]), unequal=(apart,)))
+    assert "given facts that are not equal\n    engine: 0.8 on [0,2]\n    engine: not given on [1]\n" in shown
 
 
 def test_the_identity_alone_is_not_sold_as_more() -> None:
