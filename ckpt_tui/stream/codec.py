@@ -9,10 +9,12 @@ import msgspec
 
 from ..facts.agreement import Agreement
 from ..facts.scan import ScanResult
-from .messages import Command, Envelope, Message, Mode, ResultPart, Row, Snapshot
+from .messages import Command, DrillRow, DrillState, Envelope, Message, Mode, ResultPart, Row, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from ..facts.agreement import DifferingSegment
 
 MAX_LINE = 256 * 1024
 #: Characters of a result in one line: each takes at most four bytes once it is escaped.
@@ -108,6 +110,40 @@ def split_result(result: ScanResult | Agreement) -> Iterator[ResultPart]:
     for part in range(parts):
         piece = text[part * _RESULT_CHARS : (part + 1) * _RESULT_CHARS]
         yield ResultPart(mode=mode, part=part, parts=parts, text=piece)
+
+
+def split_drill(row: DrillRow) -> Iterator[DrillRow]:
+    """An answer as slices that each fit a line; a segment whose name alone does not is counted in `more`."""
+    pieces: list[list[DifferingSegment]] = [[]]
+    room, lost = _SLICE_BYTES, 0
+    for segment in row.segments:
+        size = len(_encoder.encode(segment))
+        if size > _SLICE_BYTES:
+            lost += 1
+            continue
+        if size > room:
+            pieces.append([])
+            room = _SLICE_BYTES
+        pieces[-1].append(segment)
+        room -= size
+    for part, piece in enumerate(pieces):
+        last = part == len(pieces) - 1
+        yield msgspec.structs.replace(
+            row,
+            part=part,
+            segments=tuple(piece),
+            state=row.state if last else DrillState.PENDING,
+            more=row.more + lost if last else 0,
+        )
+
+
+def join_drill(before: DrillRow | None, row: DrillRow) -> DrillRow | None:
+    """What is known of a place with one more slice; None for a slice that does not follow what is there."""
+    if row.part == 0:
+        return row
+    if before is None or before.part != row.part - 1:
+        return None
+    return msgspec.structs.replace(row, segments=before.segments + row.segments)
 
 
 def join_result(parts: Iterable[ResultPart]) -> ScanResult | Agreement:

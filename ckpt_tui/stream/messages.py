@@ -164,11 +164,13 @@ class DrillState(StrEnum):
 class DrillRow(_Message, frozen=True, tag="drill"):
     """The answer to `Descend`, under its place: a file's differing segments, all of them, or one segment's bytes.
 
-    `segments` may come in several answers to one place, each longer than the last; `more` counts those that never will.
+    Many segments come in slices, each with the `part` that follows the one before, pending but for the last; the
+    reducer joins them. `more` counts segments that never come.
     """
 
     place: Place
     state: DrillState
+    part: int = 0
     segments: tuple[DifferingSegment, ...] = ()
     more: int = 0
     drill: Drill | None = None

@@ -44,7 +44,7 @@ def key_of(row: Row) -> Key:
         case ResultPart():
             return ("result", row.part, 0)
         case DrillRow():
-            return ("drill", row.place)
+            return ("drill", row.place, row.part)
         case _:  # there is one of its kind
             return (type(row).__name__,)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .codec import BadLineError, join_result
+from .codec import BadLineError, join_drill, join_result
 from .messages import (
     Beat,
     Bye,
@@ -180,8 +180,10 @@ def _row(state: StreamState, row: Row, changes: Changes) -> None:
             state.files = {rank: files for rank, files in state.files.items() if rank == row.rank}
             changes.all = True
         case DrillRow():
-            state.drills[row.place] = row
-            changes.all = True
+            joined = join_drill(state.drills.get(row.place), row)
+            if joined is not None:
+                state.drills[row.place] = joined
+                changes.all = True
         case Holding():
             state.holding = row
             changes.all = True

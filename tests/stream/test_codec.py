@@ -7,11 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckpt_tui.facts.agreement import DifferingSegment
+from ckpt_tui.facts.files import SegmentKind
 from ckpt_tui.facts.scan import ScanResult
 from ckpt_tui.facts.status import Cell, Phase, RankStatus
 from ckpt_tui.present.safe import escape
 from ckpt_tui.stream import codec
-from ckpt_tui.stream.messages import Beat, Level, LogLine, Quit, RankRow, Resync, Watch
+from ckpt_tui.stream.messages import Beat, DrillRow, DrillState, Level, LogLine, Place, Quit, RankRow, Resync, Watch
+from ckpt_tui.stream.outbox import key_of
+from ckpt_tui.stream.state import StreamState, apply
 from tests.tui import streams
 
 
@@ -86,3 +90,29 @@ def test_a_result_of_another_shape_is_a_bad_line() -> None:
     with pytest.raises(codec.BadLineError):
         codec.join_result([msgspec.structs.replace(part, text="{}")])
     assert not isinstance(codec.join_result([part]), ScanResult)
+
+
+def test_an_answer_of_any_length_comes_in_lines_that_fit_and_is_whole_again() -> None:
+    place = Place(file="model.safetensors")
+    named = tuple(
+        DifferingSegment(name=f"model.layers.{number}.weight", kind=SegmentKind.TENSOR, offset=number, length=1)
+        for number in range(20_000)
+    )
+    endless = DifferingSegment(name="x" * codec.MAX_LINE, kind=SegmentKind.TENSOR, offset=0, length=1)
+    row = DrillRow(place=place, state=DrillState.DONE, segments=(*named, endless))
+    slices = list(codec.split_drill(row))
+    assert len(slices) > 3
+    assert {one.state for one in slices[:-1]} == {DrillState.PENDING}
+    state = StreamState()
+    rows = [DrillRow(place=place, state=DrillState.PENDING), *slices]
+    assert len({key_of(one) for one in slices}) == len(slices)
+    apply(state, [codec.decode(codec.encode(seq, one)) for seq, one in enumerate(rows, 1)])
+    whole = state.drills[place]
+    assert (whole.state, whole.segments, whole.more) == (DrillState.DONE, named, 1)
+
+
+def test_a_slice_that_does_not_follow_is_left_out() -> None:
+    place = Place(file="model.safetensors")
+    state = StreamState()
+    apply(state, [codec.Envelope(1, DrillRow(place=place, state=DrillState.DONE, part=2))])
+    assert not state.drills
