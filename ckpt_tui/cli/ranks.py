@@ -68,7 +68,7 @@ class Gated(click.Command):
 @click.argument("path")
 @click.option("--master", metavar="HOST:PORT", help="Where rank 0 listens.  [default: as the launcher says]")
 @click.option("--world-size", type=click.IntRange(min=1), help="How many ranks there are.  [default: WORLD_SIZE]")
-@click.option("--rank", type=click.IntRange(min=0), help="Which of them this is.  [default: RANK]")
+@click.option("--rank", type=click.IntRange(min=0), help="Which of them this is.  [default: RANK, else handed out]")
 @click.option("--join-timeout", type=Age(), default="300s", show_default=True, help="How long to wait for the others.")
 @click.option(
     "--rank-timeout",
@@ -114,7 +114,8 @@ def command(
     """Be one rank of a session: does every rank hold the same checkpoint, byte for byte?
 
     Under torchrun no option is needed:  torchrun --nproc-per-node 3 --no-python ckpt-tui ranks PATH.
-    Without it give every rank --master, --world-size and --rank; rank 0 listens there.
+    Without it give every rank --master and --world-size, and either --rank or not: where no rank has one, the first
+    that runs on the master's host listens there as rank 0, and hands out the others' numbers.
     All ranks print the same agreement and leave with the same code.
 
     With -- CMD each rank becomes CMD once every rank agrees and knows that all do. What we say goes to stderr then:
@@ -134,13 +135,13 @@ def command(
         strict=strict,
         given=_facts(given),
     )
-    session = Session(path, place, settings, note=lambda line: _say(f"rank {place.rank}: {line}"))
+    session = Session(path, place, settings, note=lambda line: _say(f"{_who(session)}: {line}"))
     stdout = claim_stdout()
     _leave_on_signals(session)
-    if place.rank == 0 and format_ == "human":
+    if place.rank in {0, None} and format_ == "human":
         threading.Thread(target=_tell_progress, args=(session,), name="progress", daemon=True).start()
     # Gloo may abort a process that takes the usual way out after a peer was lost: the code is ours to say.
-    os._exit(_take_part(session, place.rank, stdout, format_, result, strict=strict, gate=opening))
+    os._exit(_take_part(session, stdout, format_, result, strict=strict, gate=opening))
 
 
 def _facts(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -161,11 +162,11 @@ def _facts(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 
 def _take_part(
-    session: Session, rank: int, stdout: int, format_: str, result: str | None, *, strict: bool, gate: Gate | None
+    session: Session, stdout: int, format_: str, result: str | None, *, strict: bool, gate: Gate | None
 ) -> int:
     try:
         agreement = session.run()
-        _hand_over(agreement, rank, stdout if gate is None else 2, format_, result)
+        _hand_over(agreement, session.rank, stdout if gate is None else 2, format_, result)
         acknowledged = session.part()
         code = agreement_code(agreement, strict=strict)
         if gate is None or code is not Exit.SAME:
@@ -188,7 +189,7 @@ def _check_that_all_go_on(session: Session, *, acknowledged: bool) -> None:
         raise NotAcknowledged
 
 
-def _hand_over(agreement: Agreement, rank: int, stdout: int, format_: str, result: str | None) -> None:
+def _hand_over(agreement: Agreement, rank: int | None, stdout: int, format_: str, result: str | None) -> None:
     """The result to stdout and to the file: for people only the lowest rank tells it all."""
     from ..report import json, text
     from ..report.write import write
@@ -225,7 +226,7 @@ def _tell_progress(session: Session) -> None:
     while True:
         time.sleep(_PROGRESS)
         reading = [status for status in session.statuses().values() if status.phase is Phase.CONTENT]
-        if reading:
+        if reading and session.rank == 0:
             done = sum(status.bytes_done for status in reading)
             total = sum(status.bytes_total for status in reading)
             last = min(reading, key=lambda status: status.bytes_done / max(status.bytes_total, 1))
@@ -247,6 +248,10 @@ def _leave_on_signals(session: Session) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, leave)
+
+
+def _who(session: Session) -> str:
+    return "a rank" if session.rank is None else f"rank {session.rank}"
 
 
 def _say(line: str) -> None:

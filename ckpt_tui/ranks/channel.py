@@ -55,7 +55,7 @@ class Channel:
         """Gloo among all ranks, or the store where Gloo does not form: the same for all of them."""
         unfit = self._unfit()
         if unfit is not None:
-            if place.rank == 0:
+            if self._joined.me.rank == 0:
                 note(unfit)
             return self.through_store("exchange", range(self._size), seconds=_FORM)
         gather: GlooGather | None = None
@@ -99,7 +99,7 @@ class Channel:
             own,
             address=self._gloo_address(),
             interfaces=place.interfaces,
-            rank=place.rank,
+            rank=joined.me.rank,
             size=self._size,
             nonce=joined.meeting.nonce,
             seconds=seconds,

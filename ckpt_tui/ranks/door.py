@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..facts.outcome import UsageError
@@ -10,7 +10,7 @@ from ..present.units import duration
 from .address import Address
 from .calls import nothing
 from .reminder import Reminder
-from .store import NobodyThere, Store, connect, listen, reach, taken
+from .store import NobodyThere, Store, connect, is_here, listen, reach, taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 #: How long the holder of a port that is taken may need to show that it is a store.
 _RECOGNISE = 3.0
+#: How long, where it may be a rank that has only just begun to listen.
+_BEGIN = 10.0
+#: How long a rank without a number tries to reach the store before it looks again whether the store is its to serve.
+_TURN = 2.0
 
 
 @dataclass(kw_only=True)
@@ -30,6 +34,7 @@ class Door:
 
     #: Waits for torch, which is imported meanwhile.
     torch: Callable[[], ModuleType]
+    #: Has its number once the door is open.
     place: Place
     scope: str
     patience: float
@@ -46,17 +51,59 @@ class Door:
         """The first connection. NobodyThere where there is no store in time."""
         named = self.place.store
         self.address = named
+        if self.place.rank is None:
+            return self._numbered()
         if not self.place.hosts_store:
             self.own_address = reach(named, self.left(), self.watch, self._waiting())
             return self.connect(watch=self.watch)
         listening = listen(named)
         if listening is None:
             return self._knock()
+        return self._serve(listening)
+
+    def _serve(self, listening: socket) -> Store:
+        """The store is this process's."""
         host, port = listening.getsockname()[:2]
         # By whatever name others find this machine: for its own rank loopback is the shortest way.
         self.address = Address("127.0.0.1" if host in {"::", "0.0.0.0"} else host, port)  # noqa: S104
         store = self.connect(watch=self.watch, listening=listening)
-        self._find_own_address(Address(named.host, port))
+        self._find_own_address(Address(self.place.store.host, port))
+        return store
+
+    def _numbered(self) -> Store:
+        """The first to listen on the master's host serves the store and is rank 0; the others get their numbers of it.
+
+        It may have gone before anybody else came: each turn asks again whose the store is.
+        """
+        named = self.place.store
+        self.torch()  # who listens must serve at once
+        waiting = self._waiting()
+        while True:
+            here = is_here(named.host)
+            listening = listen(named) if here else None
+            if listening is not None:
+                self.place = replace(self.place, rank=0)
+                return self._serve(listening)
+            try:
+                self.own_address = reach(named, min(self.left(), _TURN), self.watch, waiting)
+                break
+            except NobodyThere as error:
+                if not self.left():
+                    raise NobodyThere(f"{error}; the first rank that runs there is to listen") from None
+        seconds = min(self.left(), _BEGIN) if here else self.left()
+        try:
+            store = connect(self.torch(), named, seconds=seconds, patience=self.patience, watch=self.watch)
+        except NobodyThere:
+            if not here:
+                raise
+            raise UsageError(f"{taken(named)}, and not by a store of ranks: take another port") from None
+        number = store.add(f"{self.scope}/numbers", 1)
+        if number >= self.place.world_size:
+            raise UsageError(
+                f"{number} ranks have come to {named} before this one, and the world size is {self.place.world_size}: "
+                "this one is too many"
+            )
+        self.place = replace(self.place, rank=number)
         return store
 
     def connect(self, watch: Callable[[], None] = nothing, *, listening: socket | None = None) -> Store:

@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 
 _ADVICE = (
     "start it with torchrun --no-python, srun or mpirun, or give every rank "
-    "--master HOST:PORT --world-size N --rank R, or set MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK"
+    "--master HOST:PORT --world-size N [--rank R], or set MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One rank's place among all. Rank 0 serves the store at `store`, unless the launcher's agent does."""
+    """One rank's place among all. Rank 0 serves the store at `store`, unless the launcher's agent does.
 
-    rank: int
+    `rank` is None where the store is to hand one out: number 0 goes to who comes to serve it (`door.Door`).
+    """
+
+    rank: int | None
     world_size: int
     store: Address
     agent_store: bool = False
@@ -39,6 +42,13 @@ class Place:
     local_rank: int | None = None
     #: The network interfaces that Gloo is to use (GLOO_SOCKET_IFNAME); none: the one that leads to the store.
     interfaces: tuple[str, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """The rank, where it is known; UsageError where it is yet to be handed out."""
+        if self.rank is None:
+            raise UsageError("which rank is this? Give --rank")
+        return self.rank
 
     @property
     def hosts_store(self) -> bool:
@@ -56,7 +66,7 @@ class Flags:
 
 
 def from_flags(flags: Flags, env: Mapping[str, str]) -> Place | None:
-    """Flags, each of them before its variable. Rank 0 serves the store."""
+    """Flags, each of them before its variable. Rank 0 serves the store; without a rank the store hands one out."""
     if flags.master is None and flags.world_size is None and flags.rank is None:
         return None
     launched = srun(env) or mpirun(env)
@@ -67,8 +77,8 @@ def from_flags(flags: Flags, env: Mapping[str, str]) -> Place | None:
     rank = flags.rank if flags.rank is not None else rank
     if world_size is None:
         raise UsageError("how many ranks are there? Give --world-size")
-    if rank is None:
-        raise UsageError("which rank is this? Give --rank")
+    if rank is None and world_size == 1:
+        rank = 0
     if flags.master is not None:
         store = parse_address(flags.master, given_by="--master")
     elif (found := _master(env)) is not None:
@@ -159,7 +169,7 @@ def find_place(flags: Flags, env: Mapping[str, str] | None = None) -> Place:
 def _checked(place: Place) -> Place:
     if place.world_size < 1:
         raise UsageError(f"a world size of {place.world_size}: at least one rank is needed")
-    if not 0 <= place.rank < place.world_size:
+    if place.rank is not None and not 0 <= place.rank < place.world_size:
         raise UsageError(
             f"rank {place.rank} of a world size of {place.world_size}: ranks go from 0 to {place.world_size - 1}"
         )

@@ -63,14 +63,17 @@ class Joining:
         status: Callable[[], RankStatus],
         watch: Callable[[], None],
         note: Callable[[str], None],
+        numbered: Callable[[Place], None],
         here: Callable[[Mapping[int, Hello]], None],
     ) -> None:
+        """`numbered` gets the place once it has a number, `here` who has come."""
         self._place = place
         self._settings = settings
         self._clock = clock
         self._status = status
         self._watch = watch
         self._note = note
+        self._numbered = numbered
         self._here = here
         self._deadline = clock.monotonic() + settings.join_timeout
         self.scope = f"ckpt-tui/{place.scope}" if place.scope else "ckpt-tui"
@@ -91,11 +94,13 @@ class Joining:
             note=self._note,
         )
         store = door.open()
+        handed_out, place = place.rank is None, door.place
+        self._numbered(place)
         me = Hello(
             protocol=PROTOCOL,
             layout=DIGEST_LAYOUT,
             tool=TOOL,
-            rank=place.rank,
+            rank=place.number,
             world_size=place.world_size,
             host=host_name(),
             pid=os.getpid(),
@@ -104,6 +109,7 @@ class Joining:
             started=start_time(os.getpid()),
             address="" if place.interfaces else door.own_address,
             course=_course(self._settings),
+            handed_out=handed_out,
         )
         telemetry = Telemetry(
             door.connect(),

@@ -48,6 +48,8 @@ def quarrel(hellos: Iterable[Hello], strangers: int = 0) -> str | None:
             )
         if hello.world_size != first.world_size:
             return f"{_who(first)} says world size {first.world_size}, {_who(hello)} says {hello.world_size}"
+        if hello.handed_out != first.handed_out:
+            return _mixed(first, hello)
         if hello.course != first.course:
             return f"{_who(first)} was started with {_course(first)}, {_who(hello)} with {_course(hello)}"
     return None
@@ -55,6 +57,8 @@ def quarrel(hellos: Iterable[Hello], strangers: int = 0) -> str | None:
 
 def twice(one: Hello, other: Hello) -> str:
     """What to say where two processes claim one rank."""
+    if one.handed_out != other.handed_out:
+        return _mixed(one, other)
     return f"two processes say rank {one.rank}: {one.host} pid {one.pid} and {other.host} pid {other.pid}"
 
 
@@ -74,6 +78,14 @@ def waiting_words(here: Mapping[int, str], world_size: int) -> str:
     shown = ", ".join(hosts[:8]) + (f", {len(hosts) - 8} more hosts" if len(hosts) > 8 else "")
     words = f"{len(here)} of {world_size} are here" + (f": {shown}" if shown else "")
     return f"waiting for {ranksets.named(missing)}; {words}" if missing else words
+
+
+def _mixed(one: Hello, other: Hello) -> str:
+    taken, told = sorted((one, other), key=lambda hello: hello.handed_out, reverse=True)
+    return (
+        f"{_who(told)} pid {told.pid} was given its number, {_who(taken)} pid {taken.pid} had it handed out: "
+        "give --rank to all ranks or to none"
+    )
 
 
 def _who(hello: Hello) -> str:

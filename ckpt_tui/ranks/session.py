@@ -56,9 +56,9 @@ class Session:
     ) -> None:
         """`note` gets lines for people: who is being waited for, and what had to be done otherwise."""
         self._clock = clock or SystemClock()
-        self._work = Work(target, settings.scan, rank=place.rank, clock=self._clock, given=settings.given)
-        self.scanner: Scanner = self._work.scanner
         self._place = place
+        self._work = Work(target, settings.scan, rank=self._number, clock=self._clock, given=settings.given)
+        self.scanner: Scanner = self._work.scanner
         self._settings = settings
         self._note = note
         self._leave_at: float | None = None
@@ -67,7 +67,12 @@ class Session:
         self._doing = "importing torch"
         self._error: str | None = None
         self._maker = StatusMaker(
-            self.scanner.progress, self._clock, rank=place.rank, host=host_name(), path=self._work.path, pid=os.getpid()
+            self.scanner.progress,
+            self._clock,
+            rank=self._number,
+            host=host_name(),
+            path=self._work.path,
+            pid=os.getpid(),
         )
         self._members: Mapping[int, Hello] = {}
         self._absent: Mapping[int, str] = {}
@@ -76,6 +81,11 @@ class Session:
         self._company = place.world_size
 
     # --- for anybody
+
+    @property
+    def rank(self) -> int | None:
+        """This rank's number; None until the store has handed one out, where that is its part."""
+        return self._place.rank
 
     def cancel(self, grace: float = 0.0) -> None:
         """Leave before the verdict, and tell the others. Safe in a signal handler; idle once the verdict stands.
@@ -101,7 +111,7 @@ class Session:
         known = {}
         for rank in range(self._place.world_size):
             status = heard.get(rank)
-            if rank == self._place.rank:
+            if rank == self.rank:
                 status = self._status()
             elif status is None:
                 host = self._members[rank].host if rank in self._members else ""
@@ -158,6 +168,7 @@ class Session:
             status=self._status,
             watch=self._watch,
             note=self._note,
+            numbered=self._take_number,
             here=self._meet,
         )
         self._go(Phase.MEETING, "waiting for the other ranks")
@@ -175,6 +186,8 @@ class Session:
         except (StoreLost, GatherBroken) as lost:
             return self._alone(str(lost))
         except NobodyThere as nobody:
+            if self.rank is None:  # who has no number has no place in an agreement
+                raise
             return self._alone(str(nobody), rank_0=None if self._place.agent_store else f"has not come: {nobody}")
 
     def _compare(self, channel: Channel) -> Agreement:
@@ -270,6 +283,12 @@ class Session:
             raise Interrupted("interrupted; the other ranks were told" if telemetry else "interrupted")
         if telemetry is not None and telemetry.failure is not None:
             raise telemetry.failure
+
+    def _number(self) -> int:
+        return self._place.number
+
+    def _take_number(self, place: Place) -> None:
+        self._place = place
 
     def _meet(self, members: Mapping[int, Hello]) -> None:
         self._members = members

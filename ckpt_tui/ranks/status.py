@@ -10,6 +10,8 @@ from ..facts.status import ActiveFile, Cell, Phase, RankStatus
 from ..present import units
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..digest import ScanProgress
     from ..facts.clock import Clock
 
@@ -22,10 +24,14 @@ MAX_CELLS = 8192
 class StatusMaker:
     """Makes this rank's status. It remembers a few seconds, for the rate. Any thread may ask."""
 
-    def __init__(self, progress: ScanProgress, clock: Clock, *, rank: int, host: str, path: str, pid: int) -> None:
+    def __init__(
+        self, progress: ScanProgress, clock: Clock, *, rank: Callable[[], int], host: str, path: str, pid: int
+    ) -> None:
+        """`rank` is asked each time: its number may be handed out late."""
         self._progress = progress
         self._clock = clock
-        self._base = RankStatus(rank=rank, host=host, phase=Phase.STARTING, pid=pid, path=path)
+        self._number = rank
+        self._host, self._path, self._pid = host, path, pid
         self._read: deque[tuple[float, int]] = deque()
         self._lock = threading.Lock()  # telemetry and a screen ask at the same time
 
@@ -39,11 +45,11 @@ class StatusMaker:
             longest = max((files[number] for number in active), key=lambda file: file.size)
             doing = f"reading {longest.name} ({units.percent(longest.done, longest.size)})"
         return RankStatus(
-            rank=self._base.rank,
-            host=self._base.host,
+            rank=self._number(),
+            host=self._host,
             phase=phase,
-            pid=self._base.pid,
-            path=self._base.path,
+            pid=self._pid,
+            path=self._path,
             bytes_done=done,
             bytes_total=progress.bytes_total,
             bytes_cached=cached,

@@ -152,6 +152,19 @@ def connect(
     return Store(raw, address, patience, caller, watch)
 
 
+def is_here(host: str) -> bool:
+    """Whether the host's name or address is one of this machine's. One that is not known here is not, so far."""
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    for family, kind, protocol, _, address in found:
+        with suppress(OSError), socket.socket(family, kind, protocol) as probe:
+            probe.bind(address)
+            return True
+    return False
+
+
 def listen(address: Address) -> socket.socket | None:
     """Listen where rank 0 is to serve the store; None if the port is taken.
 
@@ -165,7 +178,11 @@ def listen(address: Address) -> socket.socket | None:
         tries = [(int(socket.AF_INET6), "::"), (int(socket.AF_INET), "0.0.0.0")]  # noqa: S104 - see above
     refusal: OSError | None = None
     for family, host in tries:
-        listening = socket.socket(socket.AddressFamily(family), socket.SOCK_STREAM)
+        try:
+            listening = socket.socket(socket.AddressFamily(family), socket.SOCK_STREAM)
+        except OSError as error:  # a kernel without IPv6
+            refusal = refusal or error
+            continue
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if host == "::":
@@ -174,12 +191,12 @@ def listen(address: Address) -> socket.socket | None:
             listening.listen(512)
         except OSError as error:
             listening.close()
+            if error.errno == errno.EADDRINUSE:
+                return None  # whatever the next address is: there would be two stores
             refusal = refusal or error
         else:
             return listening
-    if refusal is not None and refusal.errno != errno.EADDRINUSE:
-        raise UsageError(f"rank 0 cannot listen on {address}: {error_text(refusal)}")
-    return None
+    raise UsageError(f"rank 0 cannot listen on {address}: {error_text(refusal) if refusal else 'no such address'}")
 
 
 def taken(address: Address) -> str:

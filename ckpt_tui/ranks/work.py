@@ -26,8 +26,15 @@ class Work:
     """A survey, then a scan. Whatever goes wrong in it is this rank's answer to the others: it never stays away."""
 
     def __init__(
-        self, target: str, settings: ScanSettings, *, rank: int, clock: Clock, given: tuple[tuple[str, str], ...] = ()
+        self,
+        target: str,
+        settings: ScanSettings,
+        *,
+        rank: Callable[[], int],
+        clock: Clock,
+        given: tuple[tuple[str, str], ...] = (),
     ) -> None:
+        """`rank` is asked when this rank is first to say something: its number may be handed out late."""
         self.scanner = Scanner(target, settings, clock=clock)
         self.path = escape(target)
         #: What kept this rank from knowing its checkpoint.
@@ -88,7 +95,7 @@ class Work:
         survey, failed = _outcome(self._survey)
         result, broke = _outcome(self._result)
         return Witness(
-            rank=self._rank,
+            rank=self._rank(),
             host=host_name(),
             path=self.path,
             tool=TOOL,

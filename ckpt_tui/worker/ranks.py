@@ -26,6 +26,7 @@ class RanksJob:
 
     def __init__(self, target: str, place: Place, settings: RankSettings, clock: Clock) -> None:
         self._target, self._place, self._settings, self._clock = target, place, settings, clock
+        self._rank = place.number
         self._host = host_name()
         self._heard: dict[int, tuple[int, float]] = {}
         self._agreement: Agreement | None = None
@@ -39,7 +40,7 @@ class RanksJob:
         )
         self._notes: list[str] = []
         self._session = Session(target, place, settings, clock=clock, note=self._notes.append)
-        self._files = FileRows(self._session.scanner, place.rank)
+        self._files = FileRows(self._session.scanner, self._rank)
 
     def work(self) -> None:
         """Meet, hash, compare; then stay until every rank has its result."""
@@ -61,7 +62,7 @@ class RanksJob:
 
     def publish(self, post: Post) -> None:
         """Every rank's summary, the watched one's files that changed, and the verdict."""
-        post.rank = self._place.rank
+        post.rank = self._rank
         statuses = self._session.statuses()
         now = self._clock.time()
         while self._notes:
@@ -80,7 +81,7 @@ class RanksJob:
                     self._settings.scan,
                     host=self._host,
                     threads=scanner.progress.threads,
-                    rank=self._place.rank,
+                    rank=self._rank,
                     world_size=self._place.world_size,
                     join=self._join,
                 )
@@ -100,7 +101,7 @@ class RanksJob:
 
     def _heard_at(self, rank: int, status: RankStatus, now: float) -> float:
         """When this rank's beat last moved; 0 for one that was never heard."""
-        if rank == self._place.rank:
+        if rank == self._rank:
             return now
         beat, at = self._heard.get(rank, (0, 0.0))
         if status.beat != beat:

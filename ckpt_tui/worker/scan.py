@@ -31,7 +31,7 @@ class ScanJob:
         self._files = FileRows(self._scanner, 0)
         self._host = host_name()
         self._status = StatusMaker(
-            self._scanner.progress, clock, rank=0, host=self._host, path=escape(target), pid=os.getpid()
+            self._scanner.progress, clock, rank=lambda: 0, host=self._host, path=escape(target), pid=os.getpid()
         )
         self._result: ScanResult | None = None
         self._surveyed = self._told = False

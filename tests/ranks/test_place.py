@@ -70,8 +70,16 @@ def test_a_complete_rank_set_is_a_place_and_rank_0_serves_the_store() -> None:
     assert place.interfaces == ("eth0", "ib0")
 
 
-def test_one_rank_alone_needs_no_address() -> None:
-    assert find_place(Flags(world_size=1, rank=0), {}).store.host == "127.0.0.1"
+def test_one_rank_alone_needs_no_address_and_no_number() -> None:
+    place = find_place(Flags(world_size=1), {})
+    assert (place.rank, place.store.host) == (0, "127.0.0.1")
+
+
+def test_where_no_number_is_given_one_is_to_be_handed_out() -> None:
+    place = find_place(Flags(master="node-a:29500", world_size=2), {})
+    assert (place.rank, place.hosts_store) == (None, False)
+    with pytest.raises(UsageError, match="--rank"):
+        _ = place.number
 
 
 @pytest.mark.parametrize("missing", ["MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"])
@@ -83,7 +91,6 @@ def test_an_incomplete_set_gets_advice(missing: str) -> None:
 @pytest.mark.parametrize(
     ("flags", "env"),
     [
-        (Flags(master="a:1", world_size=2), {}),
         (Flags(master="a:1", rank=0), {}),
         (Flags(rank=0, world_size=2), {}),
         (Flags(master="a:1", rank=2, world_size=2), {}),

@@ -262,6 +262,31 @@ def test_two_processes_of_one_rank_are_named_to_all(tmp_path: Path, rank: int) -
     assert all(pid in one.err for one in ended for pid in pids)
 
 
+def test_ranks_without_numbers_are_handed_them_out(tmp_path: Path) -> None:
+    folders = [write_checkpoint(tmp_path / "a"), flipped(tmp_path / "b"), write_checkpoint(tmp_path / "c")]
+    with Ranks(3) as ranks:
+        for folder in folders:
+            ranks.start(None, folder, name=folder.name)
+        ended = ranks.end()
+    assert [one.code for one in ended] == [1, 1, 1]
+    agreement = one_verdict(ended)
+    assert [rank["rank"] for rank in agreement["ranks"]] == [0, 1, 2]
+    assert sorted(rank["path"] for rank in agreement["ranks"]) == [str(folder) for folder in folders]
+    (minority,) = [group for group in agreement["groups"] if group["standing"] == "minority"]
+    assert [agreement["ranks"][rank]["path"] for rank in minority["ranks"]] == [str(tmp_path / "b")]
+
+
+def test_numbers_that_are_given_and_handed_out_do_not_mix(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "a")
+    with Ranks(2) as ranks:
+        ranks.start(0, folder)
+        ranks.start(None, folder, name="without")
+        ended = ranks.end()
+    assert [one.code for one in ended] == [2, 2]
+    assert all("give --rank to all ranks or to none" in one.err for one in ended)
+    assert not any(one.out for one in ended)
+
+
 def test_a_port_that_something_else_holds_is_a_usage_error(tmp_path: Path) -> None:
     import socket
 

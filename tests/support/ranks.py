@@ -75,18 +75,20 @@ class Ranks:
 
     def start(
         self,
-        rank: int,
+        rank: int | None,
         folder: Path | str,
         *options: str,
         world_size: int | None = None,
         name: str = "",
         env: dict[str, str] | None = None,
     ) -> None:
-        """Start one rank; `name` tells it from another process of the same rank."""
+        """Start one rank; `name` tells it from another process of the same rank. None: the store hands it a number."""
         command = [
             *(sys.executable, "-m", "ckpt_tui", "ranks", str(folder), "--json", "--no-cache"),
             *("--master", f"127.0.0.1:{self.port}", "--world-size", str(world_size or self.world_size)),
-            *("--rank", str(rank), *self.options, *options),
+            *(() if rank is None else ("--rank", str(rank))),
+            *self.options,
+            *options,
         ]
         self.launch(name or str(rank), command, env)
 
