@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .agreement import Testimony, content_table, failed, files_to_descend, fingerprint, groups_of
-from .agreement.descent import Leaves, Look, Window, examine, plan, targets
+from .agreement.descent import Leaves, Look, Window, examine, look, plan
 from .agreement.tables import key_of
+from .agreement.targets import targets
 from .checkpoint.opening import read_file
 from .digest import Scanner
 from .digest.host import host_name
@@ -137,7 +138,10 @@ def drilled(copies: Sequence[Copy], agreement: Agreement, heard: Sequence[Testim
 
     def read(side: str, window: Window) -> Look:
         target = window.target
-        return _look(copies[target.ranks[side]], side, window, leaves[side, target.file, target.key])
+        scanner = copies[target.ranks[side]].scanner
+        if scanner is None:
+            return Look(error="its bytes are not at hand")
+        return look(window, side, leaves[target.place(side)], scanner.read_again, has_digest)
 
     return examine(found, plan(found, leaves, budget), leaves, read, is_zeros)
 
@@ -157,24 +161,6 @@ def _leaves(copies: Sequence[Copy], found: Sequence[Target]) -> Leaves:
                 tables[rank, target.file] = dict(zip(keys, scanner.leaves(target.file), strict=True))
             leaves[side, target.file, target.key] = tables[rank, target.file][target.key]
     return leaves
-
-
-def _look(copy: Copy, side: str, window: Window, digests: bytes) -> Look:
-    """Read one leaf again, and hold it against its digest."""
-    place = window.target.places[side]
-    whole = window.whole(side)
-    if copy.scanner is None:
-        return Look(error="its bytes are not at hand")
-    try:
-        data = copy.scanner.read_again(window.target.file, place.offset + window.start, whole)
-    except Interrupted:
-        raise
-    except CkptError as error:
-        return Look(error=error_text(error))
-    same = has_digest(data, window.digest(digests))
-    if len(data) < whole:
-        return Look(error="it ended early when it was read again")
-    return Look(data[: window.length], same)
 
 
 def _saved(target: str) -> ScanResult:

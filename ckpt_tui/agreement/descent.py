@@ -1,8 +1,9 @@
 """From differing segments to differing bytes: what to look at, and what was found. Pure; reading is the caller's.
 
 Ranks and folders descend alike, in three steps: `targets` says which segments are worth a look, and so whose leaves'
-digests the sides need of each other; `plan` picks, from those digests, the leaves to read, within a budget a side;
-`examine` is given their bytes and tells how they differ. What it found goes into `judge`, which names causes by it.
+digests the sides need of each other; `plan` picks, from those digests, the leaves to read, within a budget a side
+(`onward` does so for a place that was asked for); `examine` is given their bytes and tells how they differ. What it
+found goes into `judge`, which names causes by it, or to whoever asked.
 """
 
 from __future__ import annotations
@@ -11,18 +12,16 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..facts.agreement import Standing
 from ..facts.drill import DRILL_BYTES, LEAF, Drill
+from ..facts.outcome import CkptError, Interrupted
 from .bytes import Comparison
-from .tables import Key, key_of, same
+from .tables import Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ..facts.agreement import Agreement, Difference, DifferingSegment
     from ..facts.drill import SideDifference
     from ..facts.files import Segment
-    from .judge import Testimony
 
 #: Bytes of a leaf's digest.
 _DIGEST = 16
@@ -35,7 +34,7 @@ class Target:
     """A segment to look into: the sides that can be held against the reference, and where it lies on each.
 
     `unlike` are sides on which it differs too, and of which no byte answers to a byte of the reference's. `ranks` says
-    whom to ask for a side's bytes.
+    whom to ask for a side's bytes. Nothing before byte `at` of the segment, which begins an element, is looked at.
     """
 
     file: str
@@ -45,6 +44,7 @@ class Target:
     unlike: tuple[str, ...]
     places: Mapping[str, Segment]
     ranks: Mapping[str, int]
+    at: int = 0
 
     @property
     def length(self) -> int:
@@ -75,8 +75,13 @@ class Window(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Bytes to compare."""
+        """Bytes to read."""
         return min(LEAF, self.target.length - self.start)
+
+    @property
+    def skip(self) -> int:
+        """Bytes at its start that are not compared."""
+        return max(self.target.at - self.start, 0)
 
     def whole(self, side: str) -> int:
         """Bytes that the leaf has on one side: what its digest is of."""
@@ -95,77 +100,36 @@ class Look(NamedTuple):
     error: str | None = None
 
 
+def look(
+    window: Window,
+    side: str,
+    digests: bytes,
+    read: Callable[[str, int, int], bytes],
+    has_digest: Callable[[bytes, bytes], bool],
+) -> Look:
+    """One leaf on one side, held against its digest. `read(file, offset, length)` raises CkptError where it cannot.
+
+    `digests` are those of the segment's leaves on this side. Interrupted passes through.
+    """
+    whole = window.whole(side)
+    try:
+        data = read(window.target.file, window.target.places[side].offset + window.start, whole)
+    except Interrupted:
+        raise
+    except CkptError as error:
+        return Look(error=str(error))
+    if len(data) < whole:
+        return Look(error="it ended early when it was read again")
+    return Look(data[: window.length], has_digest(data, window.digest(digests)))
+
+
 #: The digests of a segment's leaves on one side, end to end.
 Leaves = dict[tuple[str, str, Key], bytes]
-
-
-def targets(agreement: Agreement, testimonies: Sequence[Testimony], budget: int = DRILL_BYTES) -> tuple[Target, ...]:
-    """The segments to look into: of each file the first, then of each the second, while the budget lasts."""
-    spokesmen = _spokesmen(agreement, testimonies)
-    queues = [_of_file(one, agreement, spokesmen) for one in agreement.differences]
-    found: list[Target] = []
-    for turn in zip_longest(*queues):
-        for target in turn:
-            if target is None:
-                continue
-            budget -= min(target.length, LEAF) if target.others else 0
-            if budget < 0:
-                return tuple(found)
-            found.append(target)
-    return tuple(found)
 
 
 def unstable_sides(drills: Drills) -> frozenset[str]:
     """The sides of which anything, read again, was not what its digests were made of."""
     return frozenset(side for drill in drills.values() for side, same in drill.read_again.items() if not same)
-
-
-def _spokesmen(agreement: Agreement, testimonies: Sequence[Testimony]) -> dict[str, Testimony]:
-    """Who speaks for each side, by the label that the differences use."""
-    showing = {one.fingerprint.rank: one for one in testimonies if one.table is not None}
-    sides = [(group.name, group.ranks) for group in agreement.groups]
-    sides += [(f"rank {report.rank}", (report.rank,)) for report in agreement.ranks if report.group is None]
-    return {label: showing[rank] for label, ranks in sides for rank in ranks[::-1] if rank in showing}
-
-
-def _of_file(difference: Difference, agreement: Agreement, spokesmen: Mapping[str, Testimony]) -> Iterator[Target]:
-    trusted = {group.name for group in agreement.groups if group.standing in {Standing.RIGHT, Standing.MAJORITY}}
-    sides = sorted((side for side in difference.groups if side in spokesmen), key=lambda side: side not in trusted)
-    tables = (
-        {
-            side: {key_of(segment): segment for segment in spokesmen[side].segments.get(difference.file, ())}
-            for side in sides
-        }
-        if difference.segments
-        else {}
-    )
-    ranks = {side: spokesmen[side].fingerprint.rank for side in sides}
-    for segment in difference.segments:
-        target = _target(difference.file, segment, sides, tables, ranks)
-        if target is not None:
-            yield target
-
-
-def _target(
-    file: str,
-    segment: DifferingSegment,
-    sides: Sequence[str],
-    tables: Mapping[str, Mapping[Key, Segment]],
-    ranks: Mapping[str, int],
-) -> Target | None:
-    key = key_of(segment)
-    places = {side: tables[side][key] for side in sides if key in tables[side]}
-    if not places:
-        return None
-    reference = next(iter(places))
-    one = places[reference]
-    differing = [side for side, other in places.items() if not same(one, other)]
-    alike = [side for side in differing if (places[side].dtype, places[side].shape) == (one.dtype, one.shape)]
-    # Where all of them end early there is a beginning to compare.
-    others = [side for side in alike if places[side].length == one.length] or alike
-    others = [side for side in others if places[side].digest != one.digest]
-    unlike = [side for side in sides if side not in places or (side in differing and side not in others)]
-    return Target(file, key, reference, tuple(others), tuple(unlike), places, ranks)
 
 
 def plan(found: Sequence[Target], leaves: Leaves, budget: int = DRILL_BYTES) -> tuple[Window, ...]:
@@ -175,6 +139,11 @@ def plan(found: Sequence[Target], leaves: Leaves, budget: int = DRILL_BYTES) -> 
     """
     chosen = list(_affordable([_ends_first(list(_differing(target, leaves))) for target in found], budget))
     return tuple(window for _, window in sorted(chosen, key=lambda one: (one[0], one[1].leaf)))
+
+
+def onward(target: Target, leaves: Leaves, budget: int = DRILL_BYTES) -> tuple[Window, ...]:
+    """The leaves to read of one segment that was asked for: in their order, from its `at` on."""
+    return tuple(window for _, window in _affordable([list(_ahead(target, leaves))], budget))
 
 
 def _ends_first(windows: list[Window]) -> list[Window]:
@@ -207,6 +176,11 @@ def _differing(target: Target, leaves: Leaves) -> Iterator[Window]:
         )
         if sides:
             yield window._replace(sides=(target.reference, *sides))
+
+
+def _ahead(target: Target, leaves: Leaves) -> Iterator[Window]:
+    """Those that differ and are not wholly before the target's `at`."""
+    return (window for window in _differing(target, leaves) if window.skip < window.length)
 
 
 def examine(
@@ -249,16 +223,17 @@ def _drill(
             continue
         for side in window.sides[1:]:
             if side in looks and looks[side].error is None:
-                comparisons[side].add(window.start, reference.data, looks[side].data)
+                skip = window.skip
+                comparisons[side].add(window.start + skip, reference.data[skip:], looks[side].data[skip:])
                 done.add((side, window.leaf))
-    differing = list(_differing(target, leaves))
+    ahead = list(_ahead(target, leaves))
     return Drill(
         reference=target.reference,
         sides=tuple(
             _result(
                 comparison,
                 target,
-                [w for w in differing if side in w.sides and (side, w.leaf) not in done],
+                [w for w in ahead if side in w.sides and (side, w.leaf) not in done],
                 leaves,
                 is_zeros,
             )
@@ -267,7 +242,7 @@ def _drill(
         ),
         read_again=again,
         leaves=-(-target.length // LEAF),
-        leaves_differing=len(differing),
+        leaves_differing=sum(1 for _ in _differing(target, leaves)),
         errors=errors,
     )
 

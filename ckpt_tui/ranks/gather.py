@@ -59,7 +59,7 @@ class StoreGather:
         """Post, wait for all that are not gone until the deadline, and take what was decided."""
         base = f"{self._base}/{step.name.lower()}"
         if self._rank in self._ranks:
-            self._store.set(f"{base}/{self._rank}", payload)
+            self._store.post(f"{base}/{self._rank}", payload)
             self._store.add(f"{base}/count", 1)
         end = self._clock.monotonic() + self._seconds
         while self._store.add(f"{base}/count", 0) < len(self._ranks):
@@ -71,7 +71,7 @@ class StoreGather:
         present = self._decide(base)
         self.absent |= present.absent
         self._ranks = [rank for rank in self._ranks if rank in present.ranks]
-        values = self._store.get([f"{base}/{rank}" for rank in present.ranks]) if present.ranks else []
+        values = self._store.fetch([f"{base}/{rank}" for rank in present.ranks]) if present.ranks else []
         return dict(zip(present.ranks, values, strict=True))
 
     def _missing(self, base: str, gone: Collection[int] = ()) -> list[int]:

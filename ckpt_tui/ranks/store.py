@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: torch's store hangs up on whoever sends it a value of more than 8 MiB (MAX_PAYLOAD_LEN, TCPStoreLibUvBackend.cpp).
+_PIECE = 4 << 20
 #: How long one attempt to reach the store may take, and the pause before the next.
 _ATTEMPT, _PAUSE = 2.0, 0.1
 
@@ -79,6 +81,21 @@ class Store:
     def get(self, keys: Sequence[str]) -> list[bytes]:
         """The values of keys that are known to be there, in one call."""
         return [bytes(value) for value in self._do(lambda: self.raw.multi_get(list(keys)))]
+
+    def post(self, key: str, value: bytes) -> None:
+        """Put a value of any length, for `fetch`. The key is there once all of it is."""
+        pieces = [value[at : at + _PIECE] for at in range(0, len(value), _PIECE)] or [b""]
+        for number, piece in enumerate(pieces[1:], 1):
+            self.set(f"{key}/piece/{number}", piece)
+        self.set(key, len(pieces).to_bytes(4, "big") + pieces[0])
+
+    def fetch(self, keys: Sequence[str]) -> list[bytes]:
+        """The posted values of keys that are known to be there."""
+        values = []
+        for key, first in zip(keys, self.get(keys), strict=True):
+            rest = [f"{key}/piece/{number}" for number in range(1, int.from_bytes(first[:4], "big"))]
+            values.append(b"".join([first[4:], *(piece for one in rest for piece in self.get([one]))]))
+        return values
 
     def close(self) -> None:
         """Make no more calls."""

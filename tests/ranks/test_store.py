@@ -28,6 +28,16 @@ def test_what_one_connection_puts_the_other_reads(connections: Callable[[], Stor
     assert (one.has("key"), one.has("other")) == (True, False)
 
 
+def test_a_value_longer_than_torch_takes_in_one_piece_is_posted_and_fetched_whole(
+    connections: Callable[[], Store],
+) -> None:
+    one, other = connections(), connections()
+    values = {"long": bytes(range(256)) * (9 << 12) + b"end", "short": b"\0", "empty": b""}
+    for key, value in values.items():
+        one.post(key, value)
+    assert other.fetch(list(values)) == list(values.values())
+
+
 def test_the_first_decision_stands(connections: Callable[[], Store]) -> None:
     one, other = connections(), connections()
     assert one.decide("key", b"", b"-") == b"-"
