@@ -11,27 +11,19 @@ import msgspec
 from .agreement import judge
 from .copies import Copy, drilled, testimonies
 from .digest import scan
-from .facts.agreement import Agreement, Between, Stage, Verdict
+from .facts.agreement import Between, Stage, Verdict
 from .facts.clock import Clock, SystemClock
 from .facts.drill import DRILL_BYTES
-from .facts.outcome import CkptError, UsageError, agreement_code
+from .facts.outcome import RanksDiffer, UsageError
 from .facts.settings import RankSettings, ScanSettings
 from .facts.version import TOOL
 
 if TYPE_CHECKING:
     from .copies import Watch
+    from .facts.agreement import Agreement
     from .ranks import Place
 
 __all__ = ["RanksDiffer", "check_ranks", "compare", "scan"]
-
-
-class RanksDiffer(CkptError):
-    """The ranks do not hold the same checkpoint, or it could not be found out; `agreement` says which, and why."""
-
-    def __init__(self, agreement: Agreement) -> None:
-        super().__init__(f"{agreement.verdict.value}: {agreement.summary}")
-        self.agreement = agreement
-        self.code = agreement_code(agreement)
 
 
 def compare(

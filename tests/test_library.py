@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import ckpt_tui
+from ckpt_tui.facts.settings import ScanSettings
 from tests.support.checkpoints import flip_bit, payload_offset, write_checkpoint
 from tests.support.ranks import Ranks
 
@@ -51,3 +53,14 @@ def test_importing_the_library_costs_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
     assert set(ckpt_tui.__all__) >= {"scan", "compare", "check_ranks", "RanksDiffer"}
+
+
+def test_ranks_that_differ_are_a_runtime_error_that_crosses_process_borders_with_its_agreement(tmp_path: Path) -> None:
+    folders = [write_checkpoint(tmp_path / name, shards=1) for name in ("a", "b")]
+    shard = next(folders[1].glob("*.safetensors"))
+    flip_bit(shard, payload_offset(shard))
+    agreement = ckpt_tui.compare(*folders, settings=ScanSettings(use_cache=False))
+    differ = ckpt_tui.RanksDiffer(agreement)
+    assert isinstance(differ, RuntimeError)
+    again = pickle.loads(pickle.dumps(differ))
+    assert (str(again), again.agreement, again.code) == (str(differ), agreement, 1)

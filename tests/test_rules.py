@@ -29,6 +29,10 @@ def test_the_package_itself_imports_nothing_heavy() -> None:
     assert not loaded_after("import ckpt_tui") & (HEAVY | {"msgspec", "click"})
 
 
+def test_the_room_for_live_tensors_loads_torch_only_when_it_is_used() -> None:
+    assert not loaded_after("import ckpt_tui.replicas; ckpt_tui.replicas.RanksDiffer") & HEAVY
+
+
 def test_a_scan_pays_for_no_part_that_it_does_not_use(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "tiny")
     cache = f"--cache-dir={tmp_path / 'cache'}"

@@ -30,20 +30,23 @@ LEAF = 1 << 20
 WIDTH = 16
 
 
-def _integer(value: int) -> bytes:
+def integer(value: int) -> bytes:
+    """An integer as it stands in a composite."""
     return value.to_bytes(8, "little")
 
 
-def _string(raw: bytes) -> bytes:
+def string(raw: bytes) -> bytes:
+    """Bytes as they stand in a composite."""
     return len(raw).to_bytes(8, "little") + raw
 
 
-def _domain(kind: bytes) -> bytes:
-    return _string(b"ckpt-tui/%d/%s" % (DIGEST_LAYOUT, kind))
+def domain(kind: bytes) -> bytes:
+    """What a composite of this kind begins with."""
+    return string(b"ckpt-tui/%d/%s" % (DIGEST_LAYOUT, kind))
 
 
-_SEGMENT_DOMAIN = _domain(b"segment")
-_DIGEST_PREFIX = _integer(WIDTH)
+_SEGMENT_DOMAIN = domain(b"segment")
+_DIGEST_PREFIX = integer(WIDTH)
 _one = struct.Struct("<Q").pack
 _three = struct.Struct("<QQQ").pack
 
@@ -60,7 +63,7 @@ def leaf_digest(piece: bytes | memoryview) -> bytes:
 
 def segment_digest(length: int, leaves: Sequence[bytes]) -> bytes:
     """The digest of a segment of `length` bytes over its leaves' digests. An empty segment has no leaves."""
-    fields = [_SEGMENT_DOMAIN, _integer(length), _integer(len(leaves))]
+    fields = [_SEGMENT_DOMAIN, integer(length), integer(len(leaves))]
     for leaf in leaves:
         fields += (_DIGEST_PREFIX, leaf)
     return xxhash.xxh3_128_digest(b"".join(fields))
@@ -79,7 +82,7 @@ def segment_digests(lengths: Iterable[int], leaves: bytes) -> bytes:
         if 0 < length <= LEAF:
             head = heads.get(length)
             if head is None:
-                head = heads[length] = _SEGMENT_DOMAIN + _integer(length) + _integer(1) + _DIGEST_PREFIX
+                head = heads[length] = _SEGMENT_DOMAIN + integer(length) + integer(1) + _DIGEST_PREFIX
             digests.append(digest(head + leaves[at : at + WIDTH]))
             at += WIDTH
         else:
@@ -91,8 +94,8 @@ def segment_digests(lengths: Iterable[int], leaves: bytes) -> bytes:
 
 def file_digest(spans: Sequence[Span], digests: bytes) -> bytes:
     """The digest of a file over its segments; `digests` holds theirs, `WIDTH` bytes each, in the order of the spans."""
-    fields = [_domain(b"file"), _integer(len(spans))]
-    kinds = {kind: _string(kind.value.encode()) for kind in SegmentKind}
+    fields = [domain(b"file"), integer(len(spans))]
+    kinds = {kind: string(kind.value.encode()) for kind in SegmentKind}
     at = 0
     for kind, name, offset, length, _, _ in spans:
         raw = name_bytes(name)
@@ -111,12 +114,12 @@ class Member(NamedTuple):
 
 def _listed(members: Iterable[Member]) -> bytes:
     """Files as a list in order of name."""
-    items = [_string(name) + _integer(size) + _string(digest) for name, size, digest in sorted(members)]
-    return _integer(len(items)) + b"".join(items)
+    items = [string(name) + integer(size) + string(digest) for name, size, digest in sorted(members)]
+    return integer(len(items)) + b"".join(items)
 
 
 def _sha256(kind: bytes, *fields: bytes) -> bytes:
-    return hashlib.sha256(b"".join((_domain(kind), *fields))).digest()
+    return hashlib.sha256(b"".join((domain(kind), *fields))).digest()
 
 
 def content(weights: Sequence[Member]) -> bytes | None:
@@ -146,12 +149,12 @@ class TensorFact(NamedTuple):
 def logical_content(tensors: Iterable[TensorFact]) -> bytes:
     """Digest of the tensors wherever they lie: the same weights in other shards have the same."""
     ordered = sorted(tensors)
-    fields = [_domain(b"logical"), _integer(len(ordered))]
+    fields = [domain(b"logical"), integer(len(ordered))]
     kinds: dict[tuple[bytes, tuple[int, ...]], bytes] = {}  # a checkpoint has few pairs of dtype and shape
     for name, dtype, shape, digest in ordered:
         kind = kinds.get((dtype, shape))
         if kind is None:
-            kind = _string(dtype) + _integer(len(shape)) + b"".join(map(_integer, shape)) + _DIGEST_PREFIX
+            kind = string(dtype) + integer(len(shape)) + b"".join(map(integer, shape)) + _DIGEST_PREFIX
             kinds[dtype, shape] = kind
         fields += (_one(len(name)), name, kind, digest)
     return hashlib.sha256(b"".join(fields)).digest()
@@ -171,10 +174,10 @@ def identity(metadata: Sequence[Member], weights: Sequence[HeaderFact]) -> bytes
     if not weights:
         return None
     headers = [
-        _string(name) + _integer(size) + _integer(length) + _string(sha256)
+        string(name) + integer(size) + integer(length) + string(sha256)
         for name, size, length, sha256 in sorted(weights)
     ]
-    return _sha256(b"identity", _listed(metadata), _integer(len(headers)), *headers)
+    return _sha256(b"identity", _listed(metadata), integer(len(headers)), *headers)
 
 
 class Place(NamedTuple):
@@ -191,7 +194,6 @@ def copy_id(places: Sequence[Place]) -> bytes | None:
     if not places:
         return None
     items = [
-        _string(name) + _string(where) + _integer(device) + _integer(inode)
-        for name, where, device, inode in sorted(places)
+        string(name) + string(where) + integer(device) + integer(inode) for name, where, device, inode in sorted(places)
     ]
-    return _sha256(b"copy", _integer(len(items)), *items)
+    return _sha256(b"copy", integer(len(items)), *items)

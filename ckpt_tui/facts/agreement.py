@@ -122,8 +122,11 @@ class RankReport(Fact, frozen=True, kw_only=True):
     files_cached: int
     oldest_digest: float | None
     bytes_sent: int
+    #: Weight files; between replicas tensors and other values.
     files: int = 0
     error: str | None = None
+    #: Between replicas: bytes of its tensors.
+    bytes: int = 0
 
 
 class Group(Fact, frozen=True, kw_only=True):
@@ -187,7 +190,10 @@ class DifferenceKind(StrEnum):
 
 
 class DifferingSegment(Fact, frozen=True, kw_only=True):
-    """A piece of a file that is not the same in all groups. Offsets are those of the first group that has it."""
+    """A piece of a file that is not the same in all groups. Offsets are those of the first group that has it.
+
+    Between replicas it is a tensor or another value in memory, which has no offset.
+    """
 
     name: str
     kind: SegmentKind
@@ -195,10 +201,16 @@ class DifferingSegment(Fact, frozen=True, kw_only=True):
     length: int
     #: What its bytes told; null where they were not looked at.
     drill: Drill | None = None
+    #: Between replicas: what each group holds, in words: a dtype and shape, a digest, a value.
+    held: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Difference(Fact, frozen=True, kw_only=True):
-    """One file that is not the same everywhere: `groups` maps each group's letter to what it holds, in words."""
+    """One file that is not the same everywhere: `groups` maps each group's letter to what it holds, in words.
+
+    Between replicas `file` is a kind of tensors (`parameters`, `buffers`, ...), and its segments are the tensors.
+    Kinds that are judged apart have sets of ranks in place of letters, and are notes.
+    """
 
     file: str
     role: Role
@@ -219,10 +231,11 @@ class RankError(Fact, frozen=True, kw_only=True):
 
 
 class Between(StrEnum):
-    """Who is compared: the ranks of a job, or copies side by side that take the places of ranks."""
+    """Who is compared: the ranks of a job, copies side by side that take the places of ranks, or tensors in memory."""
 
     RANKS = "ranks"
     COPIES = "copies"
+    REPLICAS = "replicas"
 
 
 class GivenValue(Fact, frozen=True, kw_only=True):
@@ -263,3 +276,6 @@ class Agreement(Fact, frozen=True, kw_only=True):
     between: Between = Between.RANKS
     #: Facts given with `--with` that are not equal on all ranks.
     unequal: tuple[Unequal, ...] = ()
+    #: Between replicas: what the training loop was doing, and at which step.
+    phase: str | None = None
+    step: int | None = None

@@ -61,6 +61,8 @@ class SegmentKind(StrEnum):
     TENSOR = "tensor"
     GAP = "gap"
     EXTENT = "extent"
+    #: Between replicas: what is no tensor, as a learning rate.
+    VALUE = "value"
 
 
 class Segmentation(StrEnum):

@@ -35,6 +35,19 @@ class UsageError(CkptError):
     code = Exit.USAGE
 
 
+class RanksDiffer(CkptError, RuntimeError):
+    """The ranks do not hold the same, or it could not be found out; `agreement` says which, and why."""
+
+    def __init__(self, agreement: Agreement, text: str = "") -> None:
+        super().__init__(text or f"{agreement.verdict.value}: {agreement.summary}")
+        self.agreement = agreement
+        self.code = agreement_code(agreement)
+
+    def __reduce__(self) -> tuple[type[RanksDiffer], tuple[Agreement, str]]:
+        """An exception crosses process borders (torch.multiprocessing) with its agreement."""
+        return type(self), (self.agreement, str(self))
+
+
 class Interrupted(CkptError):
     """The user asked to stop; what was finished is kept."""
 

@@ -30,7 +30,7 @@ class Sides:
     @classmethod
     def of(cls, agreement: Agreement) -> Sides:
         """Copies are called by the shortest ends of their paths that no other shares, ranks by their numbers."""
-        if agreement.between is Between.RANKS:
+        if agreement.between is not Between.COPIES:
             return cls()
         paths = {report.rank: report.path for report in agreement.ranks}
         return cls(dict(zip(paths, _tails(list(paths.values())), strict=True)))
