@@ -1,13 +1,14 @@
 """`-- CMD ARG...`: this process becomes the command, as if it had been started in our place.
 
-What the command may notice of us is nothing: its environment, streams, descriptors and signals are those that we were
-started with. Our threads, locks and connections end with the exec.
+What the command may notice of us is nothing: its environment, streams, descriptors, limits and signals are those that
+we were started with. Our threads, locks and connections end with the exec.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -35,6 +36,7 @@ class Gate:
         self._env = dict(os.environ)
         self._handlers = {number: signal.getsignal(number) for number in _HANDLED}
         self._inherited = _inheritable()
+        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._program = _find(command[0])
 
     def open(self, stdout: int) -> NoReturn:
@@ -50,6 +52,7 @@ class Gate:
             signal.signal(number, signal.SIG_IGN if handler is signal.SIG_IGN else signal.SIG_DFL)
         for number in _IGNORED_BY_PYTHON:
             signal.signal(number, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_NOFILE, self._files)  # a session of many ranks may have raised it
         try:
             os.execve(self._program, self._command, self._env)  # noqa: S606 - what the user asked for, without a shell
         except OSError as error:

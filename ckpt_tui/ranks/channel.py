@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..facts.outcome import CkptError
 from .address import is_loopback
+from .descriptors import for_gloo
 from .gather import GatherBroken, StoreGather
 from .gloo import GlooGather
 from .messages import BadMessage, Break, decode, encode
@@ -53,7 +54,7 @@ class Channel:
 
     def form(self, place: Place, note: Callable[[str], None]) -> Gather:
         """Gloo among all ranks, or the store where Gloo does not form: the same for all of them."""
-        unfit = self._unfit()
+        unfit = self._unfit(place)
         if unfit is not None:
             if self._joined.me.rank == 0:
                 note(unfit)
@@ -70,11 +71,18 @@ class Channel:
             return gather
         return self.through_store("exchange", range(self._size), seconds=_FORM)
 
-    def _unfit(self) -> str | None:
-        """Why Gloo is not even tried, in words; None if it may be."""
+    def _unfit(self, place: Place) -> str | None:
+        """Why Gloo is not even tried, in words, the same on all ranks; None if it may be."""
         members = self._joined.meeting.members.values()
         if self._size > MAX_GLOO_RANKS:
             return f"{self._size} ranks: they compare through the store"
+        for hello in members:
+            needed = for_gloo(self._size, hosts_store=hello.rank == 0 and not place.agent_store)
+            if hello.room is not None and hello.room < needed:
+                return (
+                    f"rank {hello.rank} ({hello.host}) may open {max(hello.room, 0):,} more files, and Gloo would need "
+                    f"{needed:,}: the ranks compare through the store (ulimit -n raises that)"
+                )
         if len({hello.space or hello.host for hello in members}) > 1 and all(
             is_loopback(hello.address) for hello in members
         ):

@@ -9,6 +9,7 @@ from ..facts.outcome import UsageError
 from ..present.units import duration
 from .address import Address
 from .calls import nothing
+from .descriptors import for_store, room
 from .reminder import Reminder
 from .store import NobodyThere, Store, connect, is_here, listen, reach, taken
 
@@ -62,7 +63,14 @@ class Door:
         return self._serve(listening)
 
     def _serve(self, listening: socket) -> Store:
-        """The store is this process's."""
+        """The store is this process's. UsageError where it could not take all ranks in."""
+        needed = for_store(self.place.world_size)
+        if (open_ := room(needed)) < needed:
+            listening.close()
+            raise UsageError(
+                f"this process serves the store for {self.place.world_size:,} ranks and needs {needed:,} more files "
+                f"open for that; its limit leaves {max(open_, 0):,}: raise it with ulimit -n"
+            )
         host, port = listening.getsockname()[:2]
         # By whatever name others find this machine: for its own rank loopback is the shortest way.
         self.address = Address("127.0.0.1" if host in {"::", "0.0.0.0"} else host, port)  # noqa: S104

@@ -15,6 +15,7 @@ from ..facts.version import TOOL
 from ..present.safe import error_text
 from ..present.units import duration
 from .calls import LOOK, Caller
+from .descriptors import for_gloo, room
 from .door import Door
 from .meet import Meet, Meeting
 from .messages import PROTOCOL, Hello
@@ -109,6 +110,7 @@ class Joining:
             started=start_time(os.getpid()),
             address="" if place.interfaces else door.own_address,
             course=_course(self._settings),
+            room=room(for_gloo(place.world_size, hosts_store=place.hosts_store)),
             handed_out=handed_out,
         )
         telemetry = Telemetry(

@@ -48,6 +48,8 @@ class Hello(Fact, frozen=True, kw_only=True):
     address: str = ""
     #: Settings that change the course of a session, and so must be equal on all ranks.
     course: tuple[str, ...] = ()
+    #: How many more files it may open; None where an older version did not say.
+    room: int | None = None
     #: The store handed out its number.
     handed_out: bool = False
 

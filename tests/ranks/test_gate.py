@@ -28,12 +28,13 @@ from tests.support.waiting import wait_until
 
 #: Tells what a program that has just been started finds.
 FINDS = """
-import json, os, signal, sys
+import json, os, resource, signal, sys
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 numbers = [int(name) for name in os.listdir("/proc/self/fd")]
 print(json.dumps({
     "pid": os.getpid(), "argv": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ),
     "fds": sorted(number for number in numbers if os.path.exists(f"/proc/self/fd/{number}")),
+    "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
     "threads": status["Threads"].strip(),
     "blocked": status["SigBlk"].strip(), "ignored": status["SigIgn"].strip(), "stdin": sys.stdin.read(),
 }))
@@ -58,17 +59,21 @@ def becoming(folder: Path, ranks: Ranks, rank: int, *command: str, options: tupl
     ]
 
 
-def gated(folders: list[Path], *command: str, options: tuple[str, ...] = ()) -> tuple[list[Ended], list[int]]:
-    """A session whose ranks become the command: how they ended, and their process ids."""
+def gated(
+    folders: list[Path], *command: str, options: tuple[str, ...] = (), before: tuple[str, ...] = ()
+) -> tuple[list[Ended], list[int]]:
+    """A session whose ranks become the command: how they ended, and their process ids. `before` starts each rank."""
     with Ranks(len(folders)) as ranks:
         for rank, folder in enumerate(folders):
-            ranks.launch(str(rank), becoming(folder, ranks, rank, *command, options=options))
+            ranks.launch(str(rank), [*before, *becoming(folder, ranks, rank, *command, options=options)])
         return ranks.end(), [ranks.process(rank).pid for rank in range(len(folders))]
 
 
 def test_when_all_agree_each_becomes_the_command_and_finds_nothing_of_ours(tmp_path: Path) -> None:
     folders = [write_checkpoint(tmp_path / name) for name in ("a", "b")]
-    ended, pids = gated(folders, sys.executable, "-c", FINDS, "--rank", "x", "--", "-h")
+    # So few open files that a session raises the limit for itself.
+    few = ("sh", "-c", 'ulimit -Sn 32; exec "$@"', "sh")
+    ended, pids = gated(folders, sys.executable, "-c", FINDS, "--rank", "x", "--", "-h", before=few)
     assert [rank.code for rank in ended] == [7, 7], [rank.err for rank in ended]
     ours = set(os.environ) | {"LC_CTYPE"}
     for rank, pid in zip(ended, pids, strict=True):
@@ -78,6 +83,7 @@ def test_when_all_agree_each_becomes_the_command_and_finds_nothing_of_ours(tmp_p
         assert found["cwd"] == str(Path.cwd())
         assert set(found["env"]) <= ours
         assert found["fds"] == [0, 1, 2]
+        assert found["files"] == 32
         assert (found["threads"], found["stdin"]) == ("1", "")
         assert int(found["blocked"], 16) == 0
         assert int(found["ignored"], 16) == ignored()

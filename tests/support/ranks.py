@@ -81,10 +81,14 @@ class Ranks:
         world_size: int | None = None,
         name: str = "",
         env: dict[str, str] | None = None,
+        before: tuple[str, ...] = (),
     ) -> None:
-        """Start one rank; `name` tells it from another process of the same rank. None: the store hands it a number."""
+        """Start one rank, by the words in `before`; `name` tells it from another process of the same rank.
+
+        None: the store hands it a number.
+        """
         command = [
-            *(sys.executable, "-m", "ckpt_tui", "ranks", str(folder), "--json", "--no-cache"),
+            *(*before, sys.executable, "-m", "ckpt_tui", "ranks", str(folder), "--json", "--no-cache"),
             *("--master", f"127.0.0.1:{self.port}", "--world-size", str(world_size or self.world_size)),
             *(() if rank is None else ("--rank", str(rank))),
             *self.options,
