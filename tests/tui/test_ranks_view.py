@@ -181,3 +181,33 @@ def test_four_thousand_ranks_are_a_few_rows() -> None:
             await screen.shows("0-4095", "512 hosts")
 
     run(check())
+
+
+def test_thousands_of_ranks_fold_by_host_and_are_sorted_once_a_second() -> None:
+    total, shards = 4096, 10_000
+    cells = "=" * 6_000 + "!" + "." * (shards - 6_001)
+
+    def rank(number: int, **more: object) -> RankRow:
+        return RankRow(status=streams.status(number, host=f"node-{number // 8:04}", cells=cells, **more), heard=1.0)
+
+    async def check() -> None:
+        messages = [
+            streams.hello(Mode.RANKS),
+            msgspec.structs.replace(streams.survey(world_size=total), roles="w" * shards),
+            *(rank(number) for number in range(total)),
+        ]
+        async with driven(messages, start_view="ranks", size=(140, 45)) as screen:
+            await screen.shows("on 4,096 ranks", "0-7", "node-0000", "8-15", "node-0001")
+            # A cell of the matrix that stands for many shards shows the worst of them.
+            assert screen.line_with("[8-15]").count("✗") == 1
+            screen.source.feed(rank(8, bytes_done=streams.SHARDS * streams.SHARD_BYTES, doing="nearly there"))
+            await screen.until(lambda: "12 %" in screen.line_with("8-15"))
+            screen.source.feed(rank(4000, phase=Phase.FAILED, error="EIO"))
+            await screen.until(lambda: screen.app.desk.state.ranks[4000].status.phase is Phase.FAILED)
+            assert "EIO" not in screen.text
+            screen.clock.forward(1.1)
+            await screen.shows("EIO")
+            rows = [line.split() for line in screen.lines if " node-" in line and not line.startswith(" GLM")]
+            assert rows[0][1:3] == ["4000", "node-0500"]
+
+    run(check())

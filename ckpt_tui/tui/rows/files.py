@@ -178,7 +178,9 @@ def sidecars_row(files: Iterable[FileRow], charset: Charset) -> TableRow:
 
 def order(files: Mapping[int, FileRow], sort: Sort, shape: Look, needle: str, *, unfold: bool) -> list[int | str]:
     """The keys of the rows in their order; `needle` keeps the names and findings that contain it."""
-    kept = [file for file in files.values() if shape.fold.contains(file.name, needle) or needle in (file.note or "")]
+    kept = list(files.values())
+    if needle:
+        kept = [file for file in kept if shape.fold.contains(file.name, needle) or needle in (file.note or "")]
     own = [file for file in kept if unfold or file.role is Role.WEIGHTS or _ORDER[file.cell] < 3]
     folded = len(own) < len(kept)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 #: Silence of this many seconds is said on the screen.
 SILENCE = 3.0
 
+#: Ranks that do nothing any more.
+_GONE = frozenset({Phase.ABSENT, Phase.LOST, Phase.FAILED})
 #: The surface that each word lies on; `-strong` is the same for the word itself.
 SURFACES = {
     Word.STARTING: "neutral", Word.MEETING: "run", Word.READING: "run", Word.COMPARING: "run", Word.DONE: "neutral",
@@ -83,19 +85,23 @@ def standing(state: StreamState, silent: float, path: str) -> Standing:
     if state.survey is None and not state.ranks:
         return Standing(Word.STARTING, ((0, line(f"looking at {path}" if state.hello else "the worker is starting")),))
     statuses = [row.status for row in state.ranks.values()]
-    waiting = [status.rank for status in statuses if status.phase is Phase.ABSENT]
+    # There may be thousands: they are walked over once where that will do.
+    phases = {status.phase for status in statuses}
     world = state.survey.world_size if state.survey else 1
-    here = [status.rank for status in statuses if status.phase not in {Phase.ABSENT, Phase.LOST}]
-    if world > 1 and any(status.phase is Phase.MEETING for status in statuses):
-        missing = waiting or sorted(set(range(world)) - set(here))
-        parts = [(0, line(f"{len(here)} of {world} ranks are here"))]
-        if missing:
-            parts.append((1, line(f"waiting for {ranksets.named(missing)}")))
-        return Standing(Word.MEETING, tuple(parts), *outcome)
-    alive = [status for status in statuses if status.phase not in {Phase.ABSENT, Phase.LOST, Phase.FAILED}]
-    if alive and all(status.phase in {Phase.COMPARING, Phase.DONE} for status in alive):
+    if world > 1 and Phase.MEETING in phases:
+        return Standing(Word.MEETING, _meeting(statuses, world), *outcome)
+    alive = [status for status in statuses if status.phase not in _GONE] if phases & _GONE else statuses
+    if alive and phases - _GONE <= {Phase.COMPARING, Phase.DONE}:
         return Standing(Word.COMPARING, ((0, line("every byte is known; comparing")),), *outcome)
     return Standing(Word.READING, _reading(alive, world), *outcome)
+
+
+def _meeting(statuses: Sequence[RankStatus], world: int) -> tuple[tuple[int, Line], ...]:
+    here = {status.rank for status in statuses if status.phase not in {Phase.ABSENT, Phase.LOST}}
+    waiting = [status.rank for status in statuses if status.phase is Phase.ABSENT]
+    missing = waiting or sorted(set(range(world)) - here)
+    waited = ((1, line(f"waiting for {ranksets.named(missing)}")),) if missing else ()
+    return ((0, line(f"{len(here)} of {world} ranks are here")), *waited)
 
 
 def _ended(state: StreamState, outcome: tuple[str, str]) -> Standing:
@@ -224,5 +230,4 @@ def in_company(state: StreamState) -> int:
         return 0
     if state.verdict is not None and state.verdict.code is not None:
         return 0
-    gone = {Phase.ABSENT, Phase.LOST, Phase.FAILED}
-    return max(sum(row.status.phase not in gone for row in state.ranks.values()) - 1, 0)
+    return max(sum(row.status.phase not in _GONE for row in state.ranks.values()) - 1, 0)

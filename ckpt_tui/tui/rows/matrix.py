@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from ...facts import ranksets
@@ -19,9 +21,7 @@ if TYPE_CHECKING:
     from .ranks import Bundle
 
 #: What a cell shows that stands for several shards: the one that matters most.
-_WEIGHT = {
-    Cell.BAD: 5, Cell.UNREADABLE: 4, Cell.READING: 3, Cell.WAITING: 2, Cell.READ: 1, Cell.SHARED: 1, Cell.CACHED: 0,
-}  # fmt: skip
+_WORST_FIRST = (Cell.BAD, Cell.UNREADABLE, Cell.READING, Cell.WAITING, Cell.READ, Cell.SHARED, Cell.CACHED)
 _LABEL = 14
 #: Up to so many shards stand so far apart.
 _FEW, _APART = 16, 4
@@ -42,17 +42,17 @@ def matrix(
     `roles` has one character a file; sidecars have no column. Before the verdict a cell shows the shard's progress;
     after it, the letter of the group whose bytes differ there.
     """
-    shards = [index for index, role in enumerate(roles) if role == "w"]
+    shards = _shards(roles)
     size = room - _LABEL - 2
     if not shards or not bundles or size < 8 or rows < 2:
         return []
     each = -(-len(shards) // size)
     # A few shards stand apart, each under its number.
     pitch = _APART if len(shards) <= _FEW and len(shards) * _APART <= size else 1
-    cuts = [shards[start : start + each] for start in range(0, len(shards), each)]
-    differing = _differing(agreement, places)
+    starts = range(0, len(shards), each)
+    differing = _differing(agreement, shards, each, places)
     unit = "shard" if each == 1 else f"{each} shards"
-    drawn = [line((f"  {unit:<{_LABEL}}", "dim"), (_scale(len(cuts), each, pitch), "dim"))]
+    drawn = [line((f"  {unit:<{_LABEL}}", "dim"), (_scale(len(starts), each, pitch), "dim"))]
     # A sane table of many ranks is cut, never the scale: what needs somebody comes first in `bundles`.
     for bundle in bundles[: rows - 1]:
         label = ranksets.fold(bundle.ranks)
@@ -61,44 +61,51 @@ def matrix(
         # A letter marks whoever is not like the others; of equal votes that is everybody.
         odd = bundle.group is not None and bundle.group.standing not in {Standing.RIGHT, Standing.MAJORITY}
         letter = bundle.group.name if bundle.group is not None and odd else ""
-        cells = bundle.rows[0].status.cells
+        cells = "".join(compress(bundle.rows[0].status.cells, _weights(roles)))
         quiet = bundle.rows[0].status.phase in {Phase.LOST, Phase.ABSENT}
         spans = [Span(f"  {label:<{_LABEL}}", "strong" if letter else "")]
-        for cut in cuts:
-            text, tone = _cell(cut, cells, letter, differing, charset, quiet=quiet)
+        for place, start in enumerate(starts):
+            if differing is not None and not quiet and cells:
+                apart = letter in differing.get(place, ())
+                text, tone = Span(letter, "bad") if apart else Span(charset.dot, "faint")
+            else:
+                text, tone = _cell(cells[start : start + each], charset, quiet=quiet)
             spans.append(Span(text.ljust(pitch), tone))
         drawn.append(_joined(spans))
     return drawn
 
 
-def _differing(agreement: Agreement | None, places: Mapping[str, int]) -> dict[int, set[str]] | None:
-    """Which groups are not like the first one in which file; None before a verdict."""
+@lru_cache(maxsize=4)
+def _weights(roles: str) -> tuple[bool, ...]:
+    return tuple(role == "w" for role in roles)
+
+
+@lru_cache(maxsize=4)
+def _shards(roles: str) -> tuple[int, ...]:
+    """The places of the weight files among all files."""
+    return tuple(compress(range(len(roles)), _weights(roles)))
+
+
+def _differing(
+    agreement: Agreement | None, shards: Sequence[int], each: int, places: Mapping[str, int]
+) -> dict[int, set[str]] | None:
+    """Which groups are not like the first one in which column; None before a verdict."""
     if agreement is None or len(agreement.groups) < 2:
         return None
+    columns = {index: place // each for place, index in enumerate(shards)}
     found: dict[int, set[str]] = {}
     for difference in agreement.differences:
-        if difference.role is Role.WEIGHTS and difference.file in places:
-            found[places[difference.file]] = set(difference.groups)
+        column = columns.get(places.get(difference.file, -1))
+        if difference.role is Role.WEIGHTS and column is not None:
+            found.setdefault(column, set()).update(difference.groups)
     return found
 
 
-def _cell(
-    cut: list[int],
-    cells: str,
-    letter: str,
-    differing: dict[int, set[str]] | None,
-    charset: Charset,
-    *,
-    quiet: bool,
-) -> Span:
-    if differing is not None and not quiet and cells:
-        if any(letter in differing.get(index, ()) for index in cut):
-            return Span(letter, "bad")
+def _cell(cells: str, charset: Charset, *, quiet: bool) -> Span:
+    """The worst of some shards' states."""
+    worst = next((cell for cell in _WORST_FIRST if cell in cells), None)
+    if worst is None:
         return Span(charset.dot, "faint")
-    known = [Cell(cells[index]) for index in cut if index < len(cells)]
-    if not known:
-        return Span(charset.dot, "faint")
-    worst = max(known, key=_WEIGHT.__getitem__)
     mark = CELLS[worst]
     tone = "faint" if mark.tone == "plain" else mark.tone
     return Span(charset.mark(mark), "faint" if quiet else tone)

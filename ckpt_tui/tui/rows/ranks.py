@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .charset import Charset
 
 #: More ranks than this fold while they work too; fewer are all worth a row of their own.
-_MANY = 16
+MANY = 16
 _TROUBLE = {Phase.FAILED, Phase.LOST, Phase.ABSENT}
 
 STANDINGS = {
@@ -44,6 +44,10 @@ class Bundle(NamedTuple):
         """The ranks of the row."""
         return tuple(row.status.rank for row in self.rows)
 
+    def fresh(self, ranks: Mapping[int, RankRow]) -> Bundle:
+        """The same ranks, as they are now."""
+        return self._replace(rows=tuple(ranks.get(row.status.rank, row) for row in self.rows))
+
 
 def group_of(agreement: Agreement | None) -> dict[int, Group]:
     """The group of each rank that is in one."""
@@ -53,7 +57,7 @@ def group_of(agreement: Agreement | None) -> dict[int, Group]:
 def bundles(ranks: Mapping[int, RankRow], agreement: Agreement | None, unfolded: Collection[int]) -> list[Bundle]:
     """The rows in their order. `unfolded` holds keys of bundles that the user has opened."""
     groups = group_of(agreement)
-    many = len(ranks) > _MANY
+    many = len(ranks) > MANY
     alike: dict[object, list[RankRow]] = {}
     for rank in sorted(ranks):
         row = ranks[rank]

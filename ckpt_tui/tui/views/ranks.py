@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ..desk import Desk
     from ..rows.spans import TableRow
 
-#: Ages are drawn again this often.
-_AGE_EVERY = 1.0
+#: Ages are drawn again this often, and thousands of ranks are put into rows again no more often.
+_EVERY = 1.0
 
 
 class RanksView(View):
@@ -32,7 +32,7 @@ class RanksView(View):
         super().__init__(desk, id="ranks")
         self._unfolded: set[int] = set()
         self._bundles: dict[int, rows.Bundle] = {}
-        self._drawn_at = float("-inf")
+        self._drawn_at = self._bundled_at = float("-inf")
 
     def compose(self) -> ComposeResult:
         """The table, and below it what differs and the matrix."""
@@ -43,17 +43,26 @@ class RanksView(View):
         """Draw the ranks when one of them has changed, and once a second for their ages."""
         desk = self.desk
         now = desk.clock.monotonic()
-        if not (changes or force) and now - self._drawn_at < _AGE_EVERY:
+        if not (changes or force) and now - self._drawn_at < _EVERY:
             return
         self._drawn_at = now
+        if force or changes.all or now - self._bundled_at >= _EVERY or len(desk.state.ranks) <= rows.MANY:
+            self._bundled_at = now
+            self._bundle()
+            self.query_one("#ranks-more", LineView).redraw()
+        else:
+            self.table.redraw()
+
+    def _bundle(self) -> None:
+        """Put the ranks into rows."""
+        desk = self.desk
         bundles = rows.bundles(desk.state.ranks, desk.agreement, self._unfolded)
         self._bundles = {bundle.key: bundle for bundle in bundles}
-        hosts = [len(desk.charset.name(row.status.host)) for row in desk.state.ranks.values()]
-        decided = desk.agreement is not None
-        self.table.set_columns(rows.columns(self.size.width, max(hosts, default=0), self._unit, decided=decided))
+        hosts = {row.status.host for row in desk.state.ranks.values()}
+        widest = max((len(desk.charset.name(host)) for host in hosts), default=0)
+        self.table.set_columns(rows.columns(self.size.width, widest, self._unit, decided=desk.agreement is not None))
         self.table.styles.height = len(bundles) + 1
         self.table.set_keys(list(self._bundles))
-        self.query_one("#ranks-more", LineView).redraw()
 
     @property
     def _unit(self) -> units.Unit:
@@ -61,7 +70,7 @@ class RanksView(View):
 
     def row_of(self, key: Hashable) -> TableRow:
         """The ranks of a bundle."""
-        desk, bundle = self.desk, self._bundles[cast("int", key)]
+        desk, bundle = self.desk, self._bundles[cast("int", key)].fresh(self.desk.state.ranks)
         return rows.rank_row(
             bundle,
             desk.agreement,
@@ -103,14 +112,15 @@ class RanksView(View):
 
     def _current(self) -> rows.Bundle | None:
         key = self.table.cursor_key
-        return self._bundles.get(key) if isinstance(key, int) else None
+        bundle = self._bundles.get(key) if isinstance(key, int) else None
+        return bundle.fresh(self.desk.state.ranks) if bundle is not None else None
 
     def _more(self, width: int, height: int) -> list[Line]:
         """Differences first, since they are the answer; then as much of the matrix as there is room for."""
         desk = self.desk
         drawn: list[Line] = []
         found = desk.agreement
-        places = {file.name: index for index, file in desk.files.items()}
+        places = {file.name: index for index, file in desk.files.items()} if found is not None else {}
         if found is None and desk.state.survey is not None:
             waited = desk.clock.time() - desk.opened
             drawn = rows.missing(desk.state.ranks, desk.state.survey.join, desk.charset, waited, width)
