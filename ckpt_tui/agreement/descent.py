@@ -20,7 +20,7 @@ from .tables import Key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ..facts.drill import SideDifference
+    from ..facts.drill import Reread, SideDifference
     from ..facts.files import Segment
 
 #: Bytes of a leaf's digest.
@@ -98,13 +98,15 @@ class Look(NamedTuple):
     data: bytes = b""
     same: bool = True
     error: str | None = None
+    #: As in `Reread`.
+    doubt: str | None = None
 
 
 def look(
     window: Window,
     side: str,
     digests: bytes,
-    read: Callable[[str, int, int], bytes],
+    read: Callable[[str, int, int], Reread],
     has_digest: Callable[[bytes, bytes], bool],
 ) -> Look:
     """One leaf on one side, held against its digest. `read(file, offset, length)` raises CkptError where it cannot.
@@ -113,14 +115,14 @@ def look(
     """
     whole = window.whole(side)
     try:
-        data = read(window.target.file, window.target.places[side].offset + window.start, whole)
+        data, doubt = read(window.target.file, window.target.places[side].offset + window.start, whole)
     except Interrupted:
         raise
     except CkptError as error:
         return Look(error=str(error))
     if len(data) < whole:
         return Look(error="it ended early when it was read again")
-    return Look(data[: window.length], has_digest(data, window.digest(digests)))
+    return Look(data[: window.length], has_digest(data, window.digest(digests)), doubt=doubt)
 
 
 #: The digests of a segment's leaves on one side, end to end.
@@ -208,6 +210,7 @@ def _drill(
     dtype = one.dtype
     comparisons = {side: Comparison(side, one.offset, dtype, one.shape or ()) for side in target.others}
     again: dict[str, bool] = {}
+    not_proven: dict[str, str] = {}
     errors = {side: "its bytes are not at hand" for side in target.sides if target.place(side) not in leaves}
     errors |= dict.fromkeys(target.unlike, "not there, or of another dtype, shape or length")
     done: set[tuple[str, int]] = set()
@@ -218,6 +221,8 @@ def _drill(
                 errors[side] = look.error
             else:
                 again[side] = again.get(side, True) and look.same
+                if look.doubt is not None:
+                    not_proven.setdefault(side, look.doubt)
         reference = looks.get(target.reference)
         if reference is None or reference.error is not None:
             continue
@@ -244,6 +249,7 @@ def _drill(
         leaves=-(-target.length // LEAF),
         leaves_differing=sum(1 for _ in _differing(target, leaves)),
         errors=errors,
+        not_proven=not_proven,
     )
 
 

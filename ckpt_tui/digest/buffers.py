@@ -9,9 +9,9 @@ from .pieces import LONGEST
 _PAGE = mmap.PAGESIZE
 
 
-def new_buffer() -> memoryview:
-    """A buffer for the longest piece of a file, wherever in its page that begins."""
-    return memoryview(mmap.mmap(-1, LONGEST + _PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+def new_buffer(length: int = LONGEST) -> memoryview:
+    """A buffer for so many bytes of a file (its longest piece), wherever in its page they begin and end."""
+    return memoryview(mmap.mmap(-1, length + 2 * _PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
 
 def place(buffer: memoryview, offset: int, length: int) -> memoryview:

@@ -90,7 +90,7 @@ class FileSystems:
         name = _uuid(mount.source) or mount.source
         if not _NAMING.search(name) and name == mount.source:
             name = f"{name}:{number}"  # `tmpfs` and `overlay` name nothing
-        return FileSystem(mount.type, escape(mount.source), escape(f"{mount.type}:{name}"))
+        return FileSystem(escape(mount.type), escape(mount.source), escape(f"{mount.type}:{name}"))
 
 
 def _lies_under(folder: str, point: str) -> bool:

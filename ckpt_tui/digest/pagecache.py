@@ -28,16 +28,16 @@ _CACHED = _DIRECT | {"ext2", "ext3", "btrfs", "f2fs", "bcachefs", "overlay", "nf
 
 
 class PastCache:
-    """An open file that is read past the page cache, as far as that is possible."""
+    """A stretch of an open file that is read past the page cache, as far as that is possible."""
 
-    def __init__(self, descriptor: int, size: int, file_system: FileSystem) -> None:
+    def __init__(self, descriptor: int, end: int, file_system: FileSystem, *, start: int = 0) -> None:
         self._descriptor = descriptor
-        self._size = size
+        self._start, self._end = start - start % _PAGE, end
         self._type = file_system.type
         self._direct = self._go_direct()
         if not (self._direct and self._type in _DIRECT):
-            _drop(descriptor)
-        self._before = resident(descriptor, size)
+            _drop(descriptor, self._start, end)
+        self._before = resident(descriptor, end, self._start)
 
     def fetch(self, offset: int, length: int, buffer: memoryview) -> memoryview:
         """The bytes at an offset; `buffer` is page-aligned and holds a page more. `Moved` where they end early."""
@@ -60,7 +60,7 @@ class PastCache:
         if self._before is None:
             return "the kernel does not tell which pages it holds"
         if self._direct:
-            after = resident(self._descriptor, self._size)
+            after = resident(self._descriptor, self._end, self._start)
             if after is None or after > self._before:
                 return "direct I/O went through the page cache"
             if self._type in _DIRECT:
@@ -82,16 +82,17 @@ class PastCache:
         return True
 
 
-def _drop(descriptor: int) -> None:
-    """Ask the kernel to let a file's pages go; dirty ones must be written first."""
+def _drop(descriptor: int, start: int, end: int) -> None:
+    """Ask the kernel to let pages of a file go; dirty ones must be written first."""
     with suppress(OSError):
         os.fsync(descriptor)
     with suppress(OSError):
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        # It lets go of whole pages alone.
+        os.posix_fadvise(descriptor, start, -(-(end - start) // _PAGE) * _PAGE, os.POSIX_FADV_DONTNEED)
 
 
-def resident(descriptor: int, size: int) -> int | None:
-    """How many pages of a file the page cache holds; None where the kernel does not say.
+def resident(descriptor: int, end: int, start: int = 0) -> int | None:
+    """How many pages of a file the page cache holds, `start` at a page's; None where the kernel does not say.
 
     To those who may not write the file it says that all are there. Nothing is read: no page of the mapping is touched.
     """
@@ -103,8 +104,8 @@ def resident(descriptor: int, size: int) -> int | None:
     libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
     libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     pages = 0
-    for offset in range(0, size, _WINDOW):
-        length = min(_WINDOW, size - offset)
+    for offset in range(start, end, _WINDOW):
+        length = min(_WINDOW, end - offset)
         address = libc.mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, offset)
         if address in {None, ctypes.c_void_p(-1).value}:
             return None

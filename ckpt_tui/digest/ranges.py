@@ -6,13 +6,15 @@ What is read here is held against the stat that the digests were made under: a f
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..checkpoint.opening import denied, open_regular, read_up_to
-from ..facts.drill import LEAF
+from ..checkpoint.opening import denied, open_regular
+from ..facts.drill import LEAF, Reread
 from ..facts.outcome import CkptError
+from .buffers import new_buffer
 from .layout import WIDTH, leaf_digest
+from .pagecache import PastCache
+from .passes import Moved
 from .validity import Stamp, moved
 from .zeros import zeros_leaf
 
@@ -34,27 +36,30 @@ def leaves_of(outcome: Outcome, table: Iterable[Segment]) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-def read_again(outcome: Outcome, offset: int, length: int) -> bytes:
-    """The bytes at an offset, from the disk where the kernel lets its copy go. Raises CkptError where it is not to be.
+def read_again(outcome: Outcome, offset: int, length: int) -> Reread:
+    """The bytes at an offset, past the page cache. Raises CkptError where that cannot be.
 
     Short only where the file is: no stat that moved is passed over.
     """
-    file, record = outcome.file, outcome.record
-    if record is None:
+    file, record, location = outcome.file, outcome.record, outcome.location
+    if record is None or location is None:
         raise CkptError(f"{file.name}: no digests are known")
     try:
         descriptor = open_regular(file.path)
         try:
             _check(outcome, os.fstat(descriptor))
-            with suppress(OSError):  # advice only
-                os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_DONTNEED)
-            data = read_up_to(descriptor, length, offset)
+            length = max(min(length, record.stamp.size - offset), 0)
+            past = PastCache(descriptor, offset + length, location.file_system, start=offset)
+            data = bytes(past.fetch(offset, length, new_buffer(length)))
+            doubt = past.doubt()
             _check(outcome, os.fstat(descriptor))
         finally:
             os.close(descriptor)
     except OSError as error:
         raise CkptError(f"{file.name}: {denied(file.path, error)}") from error
-    return data
+    except Moved as change:
+        raise CkptError(f"{file.name}: changed since it was hashed: {change.fields}") from change
+    return Reread(data, doubt)
 
 
 def _check(outcome: Outcome, now: os.stat_result) -> None:

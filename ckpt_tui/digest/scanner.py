@@ -20,6 +20,7 @@ from .result import Frame, file_result, scan_result, segment_table
 from .scheduler import Job, default_threads, run_longest_first
 
 if TYPE_CHECKING:
+    from ..facts.drill import Reread
     from ..facts.files import FileResult, Segment
     from ..facts.scan import ScanResult
     from .survey import Survey
@@ -76,8 +77,8 @@ class Scanner:
         """For each of `segments(name)` the digests of its leaves (`facts.drill.LEAF` bytes each), end to end."""
         return ranges.leaves_of(self._outcomes[name], self.segments(name))
 
-    def read_again(self, name: str, offset: int, length: int) -> bytes:
-        """Bytes of a file whose digest is known, past the page cache where that can be.
+    def read_again(self, name: str, offset: int, length: int) -> Reread:
+        """Bytes of a file whose digest is known, past the page cache; where that is not proven it is said.
 
         Raises CkptError where the file is not what it was, and `Interrupted`.
         """

@@ -6,6 +6,8 @@ other side whose segment is not the same is held against it. Offsets count from 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from .base import Fact
@@ -16,6 +18,13 @@ LEAF = 1 << 20
 DRILL_BYTES = 64 << 20
 #: Fewer equal bytes than this between two differing ones are taken for chance.
 GAP = 64
+
+
+class Reread(NamedTuple):
+    """Bytes read once more. `doubt`: why it is not proven that they came from the disk; None where it is."""
+
+    data: bytes
+    doubt: str | None = None
 
 
 class ByteRun(Fact, frozen=True, kw_only=True):
@@ -122,3 +131,5 @@ class Drill(Fact, frozen=True, kw_only=True):
     leaves_differing: int
     #: Sides that could not be read for this, each with the reason.
     errors: dict[str, str] = msgspec.field(default_factory=dict)
+    #: Sides whose second reading is not proven to come from the disk, each with the reason.
+    not_proven: dict[str, str] = msgspec.field(default_factory=dict)

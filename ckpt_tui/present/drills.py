@@ -41,8 +41,17 @@ def lines(segment: DifferingSegment) -> list[Said]:
     if drill.read_again:
         moved = [side for side, same in drill.read_again.items() if not same]
         text = f"{', '.join(moved)} gave other bytes than before" if moved else "read twice, the same"
-        said.append(Said("again", text))
+        said.append(Said("again", text + _not_proven(drill)))
     return said
+
+
+def _not_proven(drill: Drill) -> str:
+    """`; not proven to come from the disk: A, B (pages stayed in the page cache)`."""
+    sides: dict[str, list[str]] = {}
+    for side, why in drill.not_proven.items():
+        sides.setdefault(why, []).append(side)
+    told = [f"{', '.join(who)} ({why})" for why, who in sides.items()]
+    return f"; not proven to come from the disk: {', '.join(told)}" if told else ""
 
 
 def _side(segment: DifferingSegment, drill: Drill, side: SideDifference) -> Iterator[Said]:

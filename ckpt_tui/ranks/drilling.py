@@ -63,7 +63,7 @@ def _drilled(
         for (window, side), one in _in_order(list(_views(windows, rank)), answer.looks):
             if one.error is None and len(one.data) != window.length:
                 continue
-            looks[_place(side, window)] = Look(one.data, one.same, one.error)
+            looks[_place(side, window)] = Look(one.data, one.same, one.error, one.doubt)
 
     def read(side: str, window: Window) -> Look:
         return looks.get(_place(side, window), Look(error="its rank did not tell its bytes"))
@@ -98,4 +98,4 @@ def _leaves(witness: Witness, target: Target) -> bytes:
 def _seen(witness: Witness, window: Window, side: str, leaves: Leaves) -> Seen:
     """One leaf, read again here."""
     found = look(window, side, leaves[window.target.place(side)], witness.again, has_digest)
-    return Seen(data=found.data, same=found.same, error=found.error)
+    return Seen(data=found.data, same=found.same, error=found.error, doubt=found.doubt)

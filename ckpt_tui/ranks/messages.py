@@ -110,11 +110,12 @@ class Digests(Fact, frozen=True, kw_only=True):
 
 
 class Seen(Fact, frozen=True, kw_only=True):
-    """One leaf, read again. `same`: it has the digest that it had; `error`: why it could not be read."""
+    """One leaf, read again, as `agreement.descent.Look` has it."""
 
     data: bytes = b""
     same: bool = True
     error: str | None = None
+    doubt: str | None = None
 
 
 class Looks(Fact, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..checkpoint import Header
     from ..digest import Survey
+    from ..facts.drill import Reread
     from ..facts.scan import ScanResult
 
 
@@ -26,7 +27,7 @@ def _none(_name: str) -> tuple[bytes, ...]:
     return ()
 
 
-def _refuse(name: str, _offset: int, _length: int) -> bytes:
+def _refuse(name: str, _offset: int, _length: int) -> Reread:
     raise CkptError(f"{name}: its bytes are not at hand")
 
 
@@ -44,7 +45,7 @@ class Witness:
     segments: Callable[[str], tuple[Segment, ...]]
     #: `Scanner.leaves` and `Scanner.read_again`.
     leaves: Callable[[str], tuple[bytes, ...]] = _none
-    again: Callable[[str, int, int], bytes] = _refuse
+    again: Callable[[str, int, int], Reread] = _refuse
     survey: Survey | None = None
     result: ScanResult | None = None
     error: str | None = None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..digest import Survey
     from ..facts.clock import Clock
+    from ..facts.drill import Reread
     from ..facts.scan import ScanResult
     from ..facts.settings import ScanSettings
 
@@ -74,7 +75,7 @@ class Work:
         self.scanner.cancel()
         self._thread.close()
 
-    def _again(self, name: str, offset: int, length: int) -> bytes:
+    def _again(self, name: str, offset: int, length: int) -> Reread:
         """Bytes read once more, as all reading in the scan's thread: a disk that hangs must not hold up the session."""
         read = self._thread.submit(lambda: self.scanner.read_again(name, offset, length))
         while not read.done():

@@ -9,6 +9,7 @@ import pytest
 
 import ckpt_tui
 from ckpt_tui.facts.agreement import Agreement, Cause, CauseCode, Difference
+from ckpt_tui.facts.drill import Reread
 from ckpt_tui.facts.settings import ScanSettings
 from tests.support import faults
 from tests.support.faults import S2
@@ -287,10 +288,10 @@ def test_other_bytes_under_the_same_stat_accuse_the_machine(
     honest = Scanner.read_again
     shown = []
 
-    def read_again(self: Scanner, name: str, offset: int, length: int) -> bytes:
+    def read_again(self: Scanner, name: str, offset: int, length: int) -> Reread:
         shown.append(name)
-        data = honest(self, name, offset, length)
-        return data if len(shown) > 1 else bytes([data[0] ^ 1]) + data[1:]
+        data, doubt = honest(self, name, offset, length)
+        return Reread(data if len(shown) > 1 else bytes([data[0] ^ 1]) + data[1:], doubt)
 
     monkeypatch.setattr(Scanner, "read_again", read_again)
     found = difference(compared(good, bad))

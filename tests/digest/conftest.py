@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,25 @@ def scanner(cache: Path) -> Callable[..., Scanner]:
 def named(result: ScanResult, name: str) -> FileResult:
     """One file of a result."""
     return next(file for file in result.files if file.name == name)
+
+
+@pytest.fixture
+def block_device(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """An ext4 in a file, mounted: where it lies, and the file that is its disk."""
+    image, place = tmp_path / "disk.img", tmp_path / "disk"
+    place.mkdir()
+    image.write_bytes(bytes(16 << 20))
+    made = (
+        subprocess.run(["/usr/sbin/mkfs.ext4", "-q", str(image)], capture_output=True, check=False, timeout=60)
+        if (os.geteuid() == 0 and Path("/usr/sbin/mkfs.ext4").exists())
+        else None
+    )
+    if made is None or made.returncode:
+        pytest.skip("needs root and mkfs.ext4")
+    mounted = subprocess.run(
+        ["mount", "-o", "loop", str(image), str(place)], capture_output=True, check=False, timeout=30
+    )
+    if mounted.returncode:
+        pytest.skip("a disk cannot be mounted in every container")
+    yield place, image
+    subprocess.run(["umount", str(place)], check=True, timeout=30)

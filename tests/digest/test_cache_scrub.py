@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -275,28 +274,6 @@ def test_direct_reading_that_leaves_pages_behind_was_none(
 def test_what_keeps_bytes_of_its_own_proves_nothing(type_: str, open_file: tuple[int, bytes]) -> None:
     descriptor, raw = open_file
     assert "memory of its own" in (PastCache(descriptor, len(raw), kind(type_)).doubt() or "")
-
-
-@pytest.fixture
-def block_device(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
-    """An ext4 in a file, mounted: where it lies, and the file that is its disk."""
-    image, place = tmp_path / "disk.img", tmp_path / "disk"
-    place.mkdir()
-    image.write_bytes(bytes(16 << 20))
-    made = (
-        subprocess.run(["/usr/sbin/mkfs.ext4", "-q", str(image)], capture_output=True, check=False, timeout=60)
-        if (os.geteuid() == 0 and Path("/usr/sbin/mkfs.ext4").exists())
-        else None
-    )
-    if made is None or made.returncode:
-        pytest.skip("needs root and mkfs.ext4")
-    mounted = subprocess.run(
-        ["mount", "-o", "loop", str(image), str(place)], capture_output=True, check=False, timeout=30
-    )
-    if mounted.returncode:
-        pytest.skip("a disk cannot be mounted in every container")
-    yield place, image
-    subprocess.run(["umount", str(place)], check=True, timeout=30)
 
 
 def test_rot_on_the_disk_is_found_though_the_page_cache_still_holds_the_old_bytes(

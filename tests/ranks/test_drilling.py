@@ -7,8 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ckpt_tui.digest import Scanner
 from ckpt_tui.facts.agreement import CauseCode, Standing, Verdict
+from ckpt_tui.facts.drill import Reread
 from ckpt_tui.facts.outcome import CkptError
+from ckpt_tui.facts.settings import ScanSettings
+from ckpt_tui.present.drills import lines
 from ckpt_tui.ranks.drilling import BYTES
 from ckpt_tui.ranks.messages import Digests, Looks, Seen, Step, decode, encode
 from tests.ranks.test_exchange import Tamper, compare, witness
@@ -24,9 +28,9 @@ def folders(tmp_path: Path) -> list[Path]:
     return made
 
 
-def flaky(_name: str, _offset: int, length: int) -> bytes:
+def flaky(_name: str, _offset: int, length: int) -> Reread:
     """A machine that gives other bytes now."""
-    return b"\x5a" * length
+    return Reread(b"\x5a" * length)
 
 
 def test_the_flipped_bit_itself_is_named_and_was_read_twice(folders: list[Path]) -> None:
@@ -71,7 +75,7 @@ def test_where_the_majority_reads_otherwise_again_nobody_is_accused(folders: lis
 
 
 def test_what_cannot_be_read_again_is_said(folders: list[Path]) -> None:
-    def gone(name: str, _offset: int, _length: int) -> bytes:
+    def gone(name: str, _offset: int, _length: int) -> Reread:
         raise CkptError(f"{name}: EIO")
 
     agreement, _ = compare(
@@ -80,6 +84,24 @@ def test_what_cannot_be_read_again_is_said(folders: list[Path]) -> None:
     drill = agreement.differences[0].segments[0].drill
     assert drill is not None
     assert "EIO" in drill.errors["B"]
+
+
+def test_a_second_reading_that_may_come_from_memory_is_said_to(folders: list[Path]) -> None:
+    def doubtful(name: str, offset: int, length: int) -> Reread:
+        data = Scanner(str(folders[1]), ScanSettings(use_cache=False))
+        data.run()
+        return data.read_again(name, offset, length)._replace(doubt="tmpfs may answer from memory of its own")
+
+    agreement, _ = compare(
+        [witness(folder, rank, again=doubtful if rank == 1 else None) for rank, folder in enumerate(folders)]
+    )
+    (segment,) = agreement.differences[0].segments
+    assert segment.drill is not None
+    assert segment.drill.not_proven["B"] == "tmpfs may answer from memory of its own"
+    assert segment.drill.read_again == {"A": True, "B": True}
+    (again,) = [line.text for line in lines(segment) if line.label == "again"]
+    assert "read twice, the same; not proven to come from the disk: " in again
+    assert "B (tmpfs may answer from memory of its own)" in again
 
 
 def _short(step: Step, payload: bytes) -> bytes:

@@ -15,6 +15,7 @@ import pytest
 from ckpt_tui.digest import Scanner
 from ckpt_tui.facts.agreement import Agreement, Stage, Verdict
 from ckpt_tui.facts.clock import SystemClock
+from ckpt_tui.facts.drill import Reread
 from ckpt_tui.facts.settings import ScanSettings
 from ckpt_tui.ranks.exchange import Exchange
 from ckpt_tui.ranks.messages import PROTOCOL, Answer, Hello, Step, decode, encode
@@ -62,7 +63,7 @@ def witness(
     *,
     read: bool = True,
     unfinished: str | None = None,
-    again: Callable[[str, int, int], bytes] | None = None,
+    again: Callable[[str, int, int], Reread] | None = None,
 ) -> Witness:
     """What a rank knows of a folder."""
     scanner = Scanner(str(folder), ScanSettings(use_cache=False))
