@@ -20,7 +20,7 @@ from .desk import Desk
 from .farewell import exit_code
 from .rows import lines
 from .rows.charset import charset
-from .theme import ANSI, DARK, LIGHT, themes
+from .theme import ANSI, DARK, LIGHT, SIXTEEN, themes
 from .views.files import FilesView
 from .views.log import LogView
 from .views.ranks import RanksView
@@ -111,8 +111,9 @@ class CkptApp(App[int]):
         self._missed = False
         for theme in themes():
             self.register_theme(theme)
-        self.theme = ANSI if plain else LIGHT if light else DARK
-        for name in [name for name in self.available_themes if name not in {DARK, LIGHT, ANSI}]:
+        few = self.console.color_system == "standard"
+        self.theme = ANSI if plain else SIXTEEN if few else LIGHT if light else DARK
+        for name in self.available_themes.keys() - {DARK, LIGHT, ANSI, SIXTEEN}:
             self.unregister_theme(name)
 
     def compose(self) -> ComposeResult:
@@ -287,8 +288,8 @@ class CkptApp(App[int]):
             self.push_screen(Box(name(details[0]), pairs, "y copy   esc back"))
 
     def action_light(self) -> None:
-        """Light or dark."""
-        if self.theme != ANSI:
+        """Light or dark; a terminal with few colours has its own ground."""
+        if self.theme in {DARK, LIGHT}:
             self.theme = LIGHT if self.theme == DARK else DARK
 
     def action_help(self) -> None:

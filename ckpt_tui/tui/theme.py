@@ -1,4 +1,7 @@
-"""The themes: our own dark and light ones with opaque dimmed colours, and an ansi one that uses dim and reverse.
+"""The themes: our own dark and light ones with opaque dimmed colours, and two that use dim and reverse.
+
+Where a terminal has 16 colours ours would become others (amber red, green grey): one theme names those of the terminal
+itself. The other has none on its surfaces, as NO_COLOR asks.
 
 One accent; red and amber mean trouble and nothing else. Every tone of `rows.spans.TONES` has a colour and a style
 here, which `app.tcss` hands to the tone's class.
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 from .rows.spans import TONES
 
-DARK, LIGHT, ANSI = "ckpt-dark", "ckpt-light", "ckpt-ansi"
+DARK, LIGHT, ANSI, SIXTEEN = "ckpt-dark", "ckpt-light", "ckpt-ansi", "ckpt-16"
 TONE_CLASSES = frozenset(f"tone--{tone}" for tone in TONES)
 
 #: Surfaces of the verdict line, as (name, background, text) for dark and light.
@@ -28,6 +31,12 @@ _SURFACES = {
     LIGHT: {
         "neutral": ("#dbe2ea", "#1d2731"), "run": ("#0b5cad", "#ffffff"), "well": ("#146c38", "#ffffff"),
         "alarm": ("#b3202b", "#ffffff"), "caution": ("#f2bd4b", "#2a1c00"),
+    },
+    ANSI: dict.fromkeys(("neutral", "run", "well", "alarm", "caution"), ("ansi_default", "ansi_default")),
+    SIXTEEN: {
+        "neutral": ("ansi_white", "ansi_black"), "run": ("ansi_blue", "ansi_bright_white"),
+        "well": ("ansi_green", "ansi_black"), "alarm": ("ansi_red", "ansi_bright_white"),
+        "caution": ("ansi_yellow", "ansi_black"),
     },
 }  # fmt: skip
 _TONES = {
@@ -47,21 +56,21 @@ _TONES = {
         "cached": "ansi_blue", "read": "ansi_cyan",
     },
 }  # fmt: skip
+_TONES[SIXTEEN] = _TONES[ANSI]
 _STYLES = {"strong": "bold", "bad": "bold", "warn": "bold"}
 _ANSI_STYLES = {**_STYLES, "dim": "dim", "faint": "dim", "head": "dim"}
 
 
 def _variables(name: str) -> dict[str, str]:
     """The theme variables that `app.tcss` uses: `tone-X`, `style-X`, and for surfaces `surface-X`."""
-    ansi = name == ANSI
+    ansi = name in {ANSI, SIXTEEN}
     styles = _ANSI_STYLES if ansi else _STYLES
     made = {f"tone-{tone}": colour for tone, colour in _TONES[name].items()}
     made |= {f"style-{tone}": styles.get(tone, "none") for tone in _TONES[name]}
-    for surface, (ground, ink) in _SURFACES[DARK if ansi else name].items():
-        made[f"surface-{surface}"] = "ansi_default" if ansi else ground
-        made[f"ink-{surface}"] = "ansi_default" if ansi else ink
-    made["style-surface"] = "reverse" if ansi else "none"
-    made["style-surface-strong"] = "reverse bold" if ansi else "bold"
+    for surface, (ground, ink) in _SURFACES[name].items():
+        made |= {f"surface-{surface}": ground, f"ink-{surface}": ink}
+    made["style-surface"] = "reverse" if name == ANSI else "none"
+    made["style-surface-strong"] = "reverse bold" if name == ANSI else "bold"
     made["style-cursor"] = "reverse" if ansi else "none"
     return made
 
@@ -112,10 +121,9 @@ def _opaque(name: str, *, dark: bool) -> Theme:
     )
 
 
-def themes() -> tuple[Theme, ...]:
-    """All themes, the default first."""
-    ansi = Theme(
-        name=ANSI,
+def _ansi(name: str) -> Theme:
+    return Theme(
+        name=name,
         primary="ansi_cyan",
         accent="ansi_cyan",
         warning="ansi_yellow",
@@ -128,7 +136,7 @@ def themes() -> tuple[Theme, ...]:
         boost="ansi_default",
         ansi=True,
         variables={
-            **_variables(ANSI),
+            **_variables(name),
             "cursor": "ansi_default",
             "ansi-background": "ansi_black",
             "ansi-foreground": "ansi_white",
@@ -145,7 +153,11 @@ def themes() -> tuple[Theme, ...]:
             "scrollbar-active": "ansi_white",
         },
     )
-    return _opaque(DARK, dark=True), _opaque(LIGHT, dark=False), ansi
+
+
+def themes() -> tuple[Theme, ...]:
+    """All themes, the default first."""
+    return _opaque(DARK, dark=True), _opaque(LIGHT, dark=False), _ansi(ANSI), _ansi(SIXTEEN)
 
 
 def tone_style(widget: Widget, tone: str) -> Style:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -227,6 +228,24 @@ def test_no_colour_is_sent_where_none_is_wanted(tmp_path: Path, checkpoint: Path
         assert {number for number in sequences if len(number) > 1} <= {"22", "27", "39", "49"}
         opened.key("q")
         opened.shows("left with 130")
+    finally:
+        opened.close()
+
+
+def test_sixteen_colours_keep_amber_amber_and_green_green(tmp_path: Path, checkpoint: Path) -> None:
+    shard = checkpoint / "model-00002-of-00004.safetensors"
+    shard.write_bytes(shard.read_bytes()[:-5])
+    opened = Terminal(tmp_path, TERM="linux", COLORTERM="")
+    try:
+        opened.run(command(checkpoint))
+        opened.shows("DAMAGED", "truncated")
+        colours = re.findall(r"\x1b\[([\d;]*)m", opened.raw)
+        numbers = {number for colour in colours for number in colour.split(";")}
+        assert numbers >= {"41", "97"}, "the word DAMAGED lies on the terminal's own red"
+        assert "38" not in numbers
+        assert "48" not in numbers
+        opened.key("q")
+        opened.shows("left with 1")
     finally:
         opened.close()
 
