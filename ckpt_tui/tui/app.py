@@ -111,10 +111,14 @@ class CkptApp(App[int]):
         self._missed = False
         for theme in themes():
             self.register_theme(theme)
-        few = self.console.color_system == "standard"
-        self.theme = ANSI if plain else SIXTEEN if few else LIGHT if light else DARK
+        self.theme = ANSI if plain else LIGHT if light else DARK
         for name in self.available_themes.keys() - {DARK, LIGHT, ANSI, SIXTEEN}:
             self.unregister_theme(name)
+
+    def on_load(self) -> None:
+        """Where the terminal has 16 colours ours would become others."""
+        if self.theme != ANSI and not self.is_headless and self.console.color_system == "standard":
+            self.theme = SIXTEEN
 
     def compose(self) -> ComposeResult:
         """Title, verdict, tabs, the views, and the keys."""
