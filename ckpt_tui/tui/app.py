@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import signal
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, SystemCommand
-from textual.binding import Binding
 from textual.widgets import Input
 
 from ..facts.clock import SystemClock
 from ..facts.outcome import Exit
 from ..present import units
-from ..stream.messages import Mode, Resync, Watch
+from ..stream.messages import Resync, Watch
 from ..stream.state import Changes, apply
 from .desk import Desk
 from .farewell import exit_code
+from .keys import KEYS, TABS, commands, shown
 from .rows import lines
 from .rows.charset import charset
 from .theme import ANSI, DARK, LIGHT, SIXTEEN, themes
@@ -36,49 +36,17 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from ..facts.clock import Clock
+    from .keys import ViewName
     from .rows.spans import Line
     from .sources import Source
     from .views.view import View
 
-ViewName = Literal["files", "ranks", "log"]
 #: Seconds between two looks into the inbox.
 _TICK = 0.1
 #: Below these heights the air goes; then tabs and legend go.
 _SHORT, _LOW = 28, 20
 
-#: (key, view, word) of the tabs that work.
-TABS: tuple[tuple[str, ViewName, str], ...] = (("1", "files", "Files"), ("2", "ranks", "Ranks"), ("6", "log", "Log"))
 VIEWS: dict[ViewName, type[View]] = {"files": FilesView, "ranks": RanksView, "log": LogView}
-#: (number at which it leaves, key, word) of the footer.
-_FOOTER = (
-    (1, "?", "help"), (4, "/", "filter"), (5, "s", "sort"), (7, "[ ]", "rank"), (6, "y", "copy"), (3, "^p", "commands"),
-    (0, "q", "quit"),
-)  # fmt: skip
-
-KEYS = (
-    *(Binding(key, f"view('{view}')", f"{word} view") for key, view, word in TABS),
-    Binding("left_square_bracket", "rank(-1)", "previous rank"),
-    Binding("right_square_bracket", "rank(1)", "next rank"),
-    Binding("slash", "filter", "filter by name"),
-    Binding("s", "sort", "sort by trouble, name, size"),
-    Binding("space", "fold", "fold, unfold"),
-    Binding("y", "copy", "copy the digest"),
-    Binding("t", "light", "light, dark"),
-    Binding("question_mark", "help", "this help"),
-    Binding("ctrl+p", "command_palette", "commands"),
-    Binding("ctrl+z", "suspend_process", "to the shell; fg comes back"),
-    Binding("escape", "clear", "clear the filter"),
-    Binding("q", "ask", "quit"),
-    # Also from a field or a box, where they would mean something else.
-    Binding("ctrl+c,ctrl+q", "leave", "quit, from anywhere", priority=True),
-)
-
-_KEY_WORDS = {"left_square_bracket": "[", "right_square_bracket": "]", "slash": "/", "question_mark": "?"}
-
-
-def _shown(keys: str) -> str:
-    """Keys as people write them: `q  ^c`."""
-    return "  ".join(_KEY_WORDS.get(key, key.replace("ctrl+", "^")) for key in keys.split(","))
 
 
 class CkptApp(App[int]):
@@ -183,6 +151,10 @@ class CkptApp(App[int]):
 
     def _show(self, name: ViewName) -> None:
         self._view = name
+        field = self._base.query_one(Input)
+        with self.prevent(Input.Changed):
+            field.value = self.view.needle
+        field.set_class(bool(field.value), "-open")
         for other, kind in VIEWS.items():
             self._base.query_one(kind).display = other == name
         self.view.table.focus()
@@ -200,27 +172,22 @@ class CkptApp(App[int]):
         return [lines.verdict_line(lines.standing(desk.state, silent, desk.path), desk.charset, width)]
 
     def _tabs(self, width: int, _height: int) -> list[Line]:
-        active = next(word for _, view, word in TABS if view == self._view)
-        hello = self.desk.state.hello
-        alone = hello is not None and hello.mode is Mode.SCAN
-        names = [(key, word, not (alone and view == "ranks")) for key, view, word in TABS]
+        active = next(tab.word for tab in TABS if tab.view == self._view)
+        names = [(tab.key, tab.word, VIEWS[tab.view].applies(self.desk)) for tab in TABS]
         return list(lines.tabs(names, active, self.desk.charset, width))
 
     def _footer(self, width: int, _height: int) -> list[Line]:
-        survey = self.desk.state.survey
-        several = survey is not None and survey.world_size > 1
-        keys = [entry for entry in _FOOTER if several or entry[1] != "[ ]"]
-        return [lines.footer(keys, self.desk.charset, width)]
+        return [lines.footer(self.view.hints, self.desk.charset, width)]
 
     def on_line_view_pressed(self, event: LineView.Pressed) -> None:
         """A click on a tab."""
         if event.control.id != "tabs":
             return
         left = 0
-        for key, view, word in TABS:
-            left += len(key) + len(word) + 5
+        for tab in TABS:
+            left += tab.cells
             if event.x < left:
-                self._show(view)
+                self._show(tab.view)
                 return
 
     def action_view(self, name: ViewName) -> None:
@@ -237,21 +204,25 @@ class CkptApp(App[int]):
 
     def action_filter(self) -> None:
         """Type a part of a name."""
-        self._show("files")
+        if not self.view.filters:
+            self._show("files")
         field = self.query_one(Input)
         field.add_class("-open")
         field.focus()
 
-    def action_clear(self) -> None:
-        """Away with the filter."""
+    def action_out(self) -> None:
+        """Away with the filter, or else where the view came from."""
         field = self.query_one(Input)
-        field.value = ""
-        field.remove_class("-open")
+        if field.has_class("-open"):
+            field.value = ""
+            field.remove_class("-open")
+        else:
+            self.view.back()
         self.view.table.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter as it is typed."""
-        self.query_one(FilesView).set_filter(event.value)
+        self.view.set_filter(event.value)
         self._draw(Changes(), force=True)
 
     def on_input_submitted(self) -> None:
@@ -261,10 +232,11 @@ class CkptApp(App[int]):
         self.view.table.focus()
 
     def action_sort(self) -> None:
-        """The next order of the files."""
-        files = self.query_one(FilesView)
-        self._show("files")
-        files.turn_sort()
+        """The next order, of the files where the view has none."""
+        if not self.view.sorts:
+            self._show("files")
+        self.view.turn_sort()
+        self._draw(Changes(all=True), force=True)
 
     def action_fold(self) -> None:
         """Open or fold the row under the cursor."""
@@ -298,20 +270,14 @@ class CkptApp(App[int]):
 
     def action_help(self) -> None:
         """All keys, made from the bindings."""
-        pairs = [(_shown(binding.key), binding.description) for binding in (*KEYS, *TABLE_KEYS)]
+        pairs = [(shown(binding.key), binding.description) for binding in (*KEYS, *TABLE_KEYS)]
         self.push_screen(Box("keys", pairs))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: what the keys do, by name."""
         del screen
-        for key, view, word in TABS:
-            yield SystemCommand(f"{word} view", f"key {key}", partial(self.action_view, view))
-        yield SystemCommand("Filter files", "key /", self.action_filter)
-        yield SystemCommand("Sort files", "key s: trouble first, name, size", self.action_sort)
-        yield SystemCommand("Next rank", "key ]", partial(self.action_rank, 1))
-        yield SystemCommand("Light or dark", "key t", self.action_light)
-        yield SystemCommand("Keys", "key ?", self.action_help)
-        yield SystemCommand("Quit", "key q", self.action_ask)
+        for title, help_, action in commands():
+            yield SystemCommand(title, help_, partial(self.run_action, action))
 
     def action_ask(self) -> None:
         """Leave; in a session whose other ranks would miss this one, ask first."""

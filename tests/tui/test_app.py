@@ -152,7 +152,7 @@ def test_the_palette_offers_the_same_by_name() -> None:
     async def check() -> None:
         async with driven(streams.scanning()) as screen:
             await screen.press("ctrl+p")
-            await screen.shows("Filter files", "Light or dark")
+            await screen.shows("Filter by name", "Light or dark")
             await screen.press(*"ranks", "enter")
             await screen.shows("heard")
 

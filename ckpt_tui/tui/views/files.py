@@ -28,10 +28,12 @@ _SORT_EVERY, _REST = 1.0, 3.0
 class FilesView(View):
     """The files of the watched rank."""
 
+    filters = True
+    sorts = True
+
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk, id="files")
         self._sort = rows.Sort.TROUBLE
-        self._needle = ""
         self._unfold = False
         self._look = rows.look((), desk.charset, sha256=True, peak_rate=0.0)
         self._known = 0
@@ -64,7 +66,7 @@ class FilesView(View):
         due = now - self._sorted_at >= _SORT_EVERY and now - self.table.touched >= _REST
         if force or due:
             self._sorted_at = now
-            self.table.set_keys(rows.order(files, self._sort, self._look, self._needle, unfold=self._unfold))
+            self.table.set_keys(rows.order(files, self._sort, self._look, self.needle, unfold=self._unfold))
         else:
             self.table.redraw()
 
@@ -76,14 +78,9 @@ class FilesView(View):
             return rows.file_row(file, self._look, desk.charset, desk.clock.time(), self.size.width)
         return rows.sidecars_row([one for one in desk.files.values() if one.role is Role.SIDECAR], desk.charset)
 
-    def turn_sort(self) -> rows.Sort:
+    def turn_sort(self) -> None:
         """The next order."""
         self._sort = self._sort.next()
-        return self._sort
-
-    def set_filter(self, needle: str) -> None:
-        """Keep the rows that contain this."""
-        self._needle = needle
 
     def turn_fold(self) -> None:
         """Show the sidecars one by one, or as one row."""
@@ -114,10 +111,10 @@ class FilesView(View):
     def _legend(self, width: int, _height: int) -> list[Line]:
         desk = self.desk
         drawn = lines.legend(desk.watched, desk.state.survey, desk.mean_rate, desk.charset, width)
-        if self._needle:
+        if self.needle:
             shown = sum(isinstance(key, int) for key in self.table.keys)
             drawn = line(
                 (f" {shown} of {len(self.desk.files)} files contain ", "dim"),
-                (desk.charset.name(self._needle), "active"),
+                (desk.charset.name(self.needle), "active"),
             )
         return [drawn]

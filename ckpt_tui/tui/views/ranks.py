@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ...present import units
+from ...stream.messages import Mode
 from ..rows import ranks as rows
 from ..rows.differences import differences
 from ..rows.matrix import matrix
@@ -33,6 +34,12 @@ class RanksView(View):
         self._unfolded: set[int] = set()
         self._bundles: dict[int, rows.Bundle] = {}
         self._drawn_at = self._bundled_at = float("-inf")
+
+    @classmethod
+    def applies(cls, desk: Desk) -> bool:
+        """Whether there are any ranks beside this one."""
+        hello = desk.state.hello
+        return hello is None or hello.mode is not Mode.SCAN
 
     def compose(self) -> ComposeResult:
         """The table, and below it what differs and the matrix."""

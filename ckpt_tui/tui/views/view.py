@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
 
+from ..keys import HINTS
 from ..widgets.table import Table
 
 if TYPE_CHECKING:
@@ -14,15 +15,35 @@ if TYPE_CHECKING:
 
     from ...stream.state import Changes
     from ..desk import Desk
+    from ..keys import Hint
     from ..rows.spans import TableRow
 
 
 class View(Vertical):
     """A table and what belongs to it. `update_rows` is called when something changed, ten times a second at most."""
 
+    #: Whether its rows can be filtered by name, and sorted.
+    filters: ClassVar[bool] = False
+    sorts: ClassVar[bool] = False
+
     def __init__(self, desk: Desk, *, id: str) -> None:  # noqa: A002 (textual's word)
         super().__init__(id=id)
         self.desk = desk
+        #: The part of a name that its rows are filtered by.
+        self.needle = ""
+
+    @classmethod
+    def applies(cls, desk: Desk) -> bool:
+        """Whether the view has anything to show; the tab of one that has not is dim."""
+        del desk
+        return True
+
+    @property
+    def hints(self) -> tuple[Hint, ...]:
+        """The footer's keys; `[` and `]` where there are other ranks to turn to."""
+        survey = self.desk.state.survey
+        several = survey is not None and survey.world_size > 1
+        return tuple(hint for hint in HINTS if several or hint[1] != "[ ]")
 
     def new_table(self, *, follow: bool = False) -> Table:
         """The view's table; it takes the focus."""
@@ -52,3 +73,13 @@ class View(Vertical):
 
     def turn_fold(self) -> None:
         """Open or fold the row under the cursor, where rows fold."""
+
+    def set_filter(self, needle: str) -> None:
+        """Keep the rows that contain this."""
+        self.needle = needle
+
+    def turn_sort(self) -> None:
+        """The next order, where rows are sorted."""
+
+    def back(self) -> None:
+        """Out of where `enter` led, where it leads anywhere."""
