@@ -194,7 +194,7 @@ def _hand_over(agreement: Agreement, rank: int | None, stdout: int, format_: str
     from ..report import json, text
     from ..report.write import write
 
-    first = min((report.rank for report in agreement.ranks), default=rank)
+    first = agreement.speaker
     encoded = json.encode(agreement)
     if result is not None and rank == first:
         try:

@@ -279,3 +279,8 @@ class Agreement(Fact, frozen=True, kw_only=True):
     #: Between replicas: what the training loop was doing, and at which step.
     phase: str | None = None
     step: int | None = None
+
+    @property
+    def speaker(self) -> int:
+        """The lowest rank that answered: the one that tells the whole, where one does."""
+        return min((report.rank for report in self.ranks), default=0)

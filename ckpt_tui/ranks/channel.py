@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..facts.outcome import CkptError
 from .address import is_loopback
 from .descriptors import for_gloo
+from .display import see_off, show_verdict
 from .gather import GatherBroken, StoreGather
 from .gloo import GlooGather
 from .messages import BadMessage, Break, decode, encode
@@ -16,6 +18,7 @@ from .telemetry import COMMITTED, OPEN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ..facts.agreement import Agreement
     from ..facts.clock import Clock
     from .environment import Place
     from .gather import Gather
@@ -27,6 +30,8 @@ MAX_GLOO_RANKS = 128
 #: Seconds that Gloo may take to form, and more for every rank.
 _FORM, _FORM_PER_RANK = 15.0, 0.25
 _LOOK_FIRST, _LOOK_LAST = 0.005, 0.1
+#: Seconds that viewers get to read the verdict before the ranks part.
+_SEE_OFF = 1.0
 
 
 class Broken(Exception):
@@ -47,6 +52,7 @@ class Channel:
         self._store = joined.store
         self._size = len(joined.meeting.members)
         self._arrivals = 0
+        self._shown = False
         self.base = f"{joined.scope}/session/{joined.meeting.nonce}"
         self.break_key = f"{self.base}/break"
         self._store.decide(self.break_key, b"", OPEN)
@@ -183,6 +189,12 @@ class Channel:
         except BadMessage as error:
             raise Broken(Break(reason=f"the session was broken off with {error}")) from None
 
+    def show(self, agreement: Agreement) -> None:
+        """Let those see the verdict who watch from outside. Called on one rank, once the verdict stands."""
+        with suppress(StoreLost):
+            show_verdict(self._store, self._joined.meeting.call, agreement)
+            self._shown = True
+
     def part(self, company: int, seconds: float, *, hosts_store: bool) -> bool:
         """Wait until `company` ranks, this one among them, have written their results; whether all have.
 
@@ -190,6 +202,8 @@ class Channel:
         """
         end = self._clock.monotonic() + seconds
         try:
+            if self._shown:
+                see_off(self._store, self._joined.meeting.call, _SEE_OFF, self._clock)
             here = self._count(f"{self.base}/done", company, end) >= company
             together = self._store.decide(f"{self.base}/together", b"", b"yes" if here else b"no") == b"yes"
             self._store.add(f"{self.base}/left", 1)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..facts.settings import RankSettings
     from ..facts.status import RankStatus
     from .address import Address
+    from .display import Display
     from .environment import Place
     from .store import Store
 
@@ -66,8 +67,10 @@ class Joining:
         note: Callable[[str], None],
         numbered: Callable[[Place], None],
         here: Callable[[Mapping[int, Hello]], None],
+        display: Display,
     ) -> None:
         """`numbered` gets the place once it has a number, `here` who has come."""
+        self._display = display
         self._place = place
         self._settings = settings
         self._clock = clock
@@ -120,6 +123,7 @@ class Joining:
             scope=self.scope,
             rank_timeout=self._settings.rank_timeout,
             clock=self._clock,
+            display=self._display,
         )
         telemetry.start()
         self.telemetry = telemetry

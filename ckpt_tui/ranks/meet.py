@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..facts.outcome import CkptError, Exit, UsageError
+from ..facts.version import TOOL
+from ..present.safe import escape
 from ..present.units import duration
-from .messages import BadMessage, Hello, Opening, Pulse, decode, encode, encode_line
+from .display import DIRECTORY
+from .messages import PROTOCOL, BadMessage, Hello, Listed, Opening, Pulse, decode, encode, encode_line
 from .reminder import Reminder
 from .roster import make_nonce, quarrel, read_roster, twice, waiting_words
 from .telemetry import pulse_key
@@ -40,8 +43,9 @@ class GivenUp(CkptError):
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """The session's members, and what is known of the ranks that are not."""
+    """The session's members, and what is known of the ranks that are not. `call`: where its meeting lies."""
 
+    call: str
     nonce: str
     members: Mapping[int, Hello]
     absent: Mapping[int, str]
@@ -71,6 +75,10 @@ class Meet:
             self._look_for_myself(call - 1)
         base = f"{self.scope}/call/{call}"
         outcome = self.store.decide(f"{base}/outcome", b"", b"-")
+        if self.store.add(f"{base}/came", 1) == 1:
+            world = self.me.world_size
+            listed = Listed(protocol=PROTOCOL, tool=TOOL, scope=escape(self.scope), call=call, world_size=world)
+            self.store.append(DIRECTORY, encode_line(listed))
         self.store.append(f"{base}/roster", encode_line(self.me))
         reminder = Reminder(self.clock)
         seen = b""
@@ -123,7 +131,7 @@ class Meet:
         members = {hello.rank: hello for hello in hellos if hello.rank not in opening.absent}
         self.telemetry.follow(members.values())
         self.here(members)
-        return Meeting(nonce=opening.nonce, members=members, absent=opening.absent)
+        return Meeting(call=base, nonce=opening.nonce, members=members, absent=opening.absent)
 
     def _see_off(self, base: str, taken: int) -> None:
         """The store goes with this process: let the others, also those who are just coming, read first why."""

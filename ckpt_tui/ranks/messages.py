@@ -14,6 +14,7 @@ from ..facts.agreement import Fingerprint, SegmentTable, TableRow
 from ..facts.base import Fact
 from ..facts.status import RankStatus
 from ..present.safe import is_safe
+from ..stream.messages import FileRow, Survey
 
 #: Rises whenever a message below changes in a way that an older reader would get wrong.
 PROTOCOL = 2
@@ -124,6 +125,29 @@ class Looks(Fact, frozen=True, kw_only=True):
     looks: tuple[Seen, ...]
 
 
+class Listed(Fact, frozen=True, kw_only=True):
+    """A session that has begun, as the store's directory names it. Must stay readable to every later version."""
+
+    protocol: int
+    tool: str
+    scope: str
+    call: int
+    world_size: int
+
+
+class Shelf(Fact, frozen=True, kw_only=True):
+    """What a rank shows of its files to viewers: its survey, and the edition of each page of rows; 0: not put yet."""
+
+    survey: Survey
+    editions: tuple[int, ...]
+
+
+class Page(Fact, frozen=True, kw_only=True):
+    """Some of a rank's file rows."""
+
+    rows: tuple[FileRow, ...]
+
+
 class Step(IntEnum):
     """The exchanges of a session, in the order in which they may come: ENTRIES comes after HEADERS."""
 
@@ -175,19 +199,19 @@ def _is_shown(value: Any) -> bool:
     return True
 
 
-def encode_line(hello: Hello) -> bytes:
-    """A hello as one line of JSON, which any version can read."""
-    return msgspec.json.encode(hello) + b"\n"
+def encode_line(message: Hello | Listed) -> bytes:
+    """A message as one line of JSON, which any version can read."""
+    return msgspec.json.encode(message) + b"\n"
 
 
-def decode_line(line: bytes) -> Hello:
-    """The hello in a line; BadMessage where it is none."""
+def decode_line(line: bytes, kind: type[T]) -> T:
+    """The message in a line; BadMessage where it is none."""
     if len(line) > MAX_HELLO:
         raise BadMessage(f"{len(line)} bytes long")
     try:
-        hello = msgspec.json.decode(line, type=Hello)
+        message = msgspec.json.decode(line, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadMessage(type(error).__name__) from error
-    if not _is_shown(msgspec.to_builtins(hello)):
+    if not _is_shown(msgspec.to_builtins(message)):
         raise BadMessage("text that may not be shown")
-    return hello
+    return message

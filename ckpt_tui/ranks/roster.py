@@ -6,12 +6,10 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from ..facts import ranksets
-from .messages import BadMessage, decode_line
+from .messages import BadMessage, Hello, decode_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from .messages import Hello
 
 
 def read_roster(raw: bytes) -> tuple[list[Hello], int]:
@@ -20,7 +18,7 @@ def read_roster(raw: bytes) -> tuple[list[Hello], int]:
     strangers = 0
     for line in raw.splitlines():
         try:
-            hellos.append(decode_line(line))
+            hellos.append(decode_line(line, Hello))
         except BadMessage:
             strangers += 1
     return hellos, strangers

@@ -20,6 +20,7 @@ from ..facts.version import TOOL
 from ..present.safe import error_text
 from .calls import LOOK
 from .channel import Broken, Channel
+from .display import Display
 from .exchange import Exchange
 from .gather import GatherBroken
 from .joining import Joined, Joining
@@ -74,6 +75,7 @@ class Session:
             path=self._work.path,
             pid=os.getpid(),
         )
+        self._display = Display(self.scanner, settings.scan, self._clock)
         self._members: Mapping[int, Hello] = {}
         self._absent: Mapping[int, str] = {}
         self._joining: Joining | None = None
@@ -142,6 +144,8 @@ class Session:
         self._phase, self._doing = Phase.DONE, ""
         if self._joining and self._joining.telemetry:
             self._joining.telemetry.hurry()
+        if self._channel is not None and self._place.rank == agreement.speaker:
+            self._channel.show(agreement)
         return agreement
 
     def part(self) -> bool:
@@ -170,6 +174,7 @@ class Session:
             note=self._note,
             numbered=self._take_number,
             here=self._meet,
+            display=self._display,
         )
         self._go(Phase.MEETING, "waiting for the other ranks")
         try:

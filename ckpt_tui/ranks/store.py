@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 #: torch's store hangs up on whoever sends it a value of more than 8 MiB (MAX_PAYLOAD_LEN, TCPStoreLibUvBackend.cpp).
 _PIECE = 4 << 20
+#: More pieces than this are of no message that is taken (`messages.MAX_BYTES`), whatever a stranger says.
+_PIECES = 17
 #: How long one attempt to reach the store may take, and the pause before the next.
 _ATTEMPT, _PAUSE = 2.0, 0.1
 
@@ -76,7 +78,11 @@ class Store:
 
     def has(self, key: str) -> bool:
         """Whether the key is there."""
-        return bool(self._do(lambda: self.raw.check([key])))
+        return self.has_all([key])
+
+    def has_all(self, keys: Sequence[str]) -> bool:
+        """Whether all of these keys are there."""
+        return bool(self._do(lambda: self.raw.check(list(keys))))
 
     def get(self, keys: Sequence[str]) -> list[bytes]:
         """The values of keys that are known to be there, in one call."""
@@ -93,7 +99,8 @@ class Store:
         """The posted values of keys that are known to be there."""
         values = []
         for key, first in zip(keys, self.get(keys), strict=True):
-            rest = [f"{key}/piece/{number}" for number in range(1, int.from_bytes(first[:4], "big"))]
+            count = min(int.from_bytes(first[:4], "big"), _PIECES)
+            rest = [f"{key}/piece/{number}" for number in range(1, count)]
             values.append(b"".join([first[4:], *(piece for one in rest for piece in self.get([one]))]))
         return values
 

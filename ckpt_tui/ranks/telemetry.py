@@ -14,6 +14,7 @@ import msgspec
 from ..facts.outcome import CkptError
 from ..present import units
 from ..present.safe import error_text
+from .display import watch_key
 from .liveness import Liveness
 from .messages import BadMessage, Break, Hello, Pulse, decode, encode
 from .processes import LocalProcesses
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..facts.clock import Clock
     from ..facts.status import RankStatus
+    from .display import Display
 
 #: What the key of a break holds while there is none, and once the verdict stands.
 OPEN, COMMITTED = b"-", b"="
@@ -46,8 +48,12 @@ class Telemetry:
         scope: str,
         rank_timeout: float,
         clock: Clock,
+        display: Display | None = None,
     ) -> None:
+        """`display` is shown to whoever watches this rank from outside."""
         self._store = store
+        self._display = display
+        self._watch_key = watch_key(scope, me.token)
         self._me = me
         self._status = status
         self._scope = scope
@@ -75,6 +81,8 @@ class Telemetry:
     def start(self) -> None:
         """Publish a first status, so that whoever knows this rank finds its pulse, and go on in a thread."""
         self._publish()
+        if self._display is not None:
+            self._store.add(self._watch_key, 0)  # it is there from now on, so that it can be read with the pulses
         self._thread.start()
 
     def follow(self, hellos: Iterable[Hello]) -> None:
@@ -142,7 +150,11 @@ class Telemetry:
         keys = [pulse_key(self._scope, peer) for peer in peers.values()]
         if break_key is not None:
             keys.append(break_key)
+        if self._display is not None:
+            keys.append(self._watch_key)
         values = self._store.get(keys) if keys else []
+        if self._display is not None:
+            self._display.serve(self._store, self._scope, self._me, values.pop())
         if break_key is not None:
             self._take_break(values.pop())
         pulses = {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..stream import rows
 from ..stream.messages import FileRow, Watching
-from . import rows
 
 if TYPE_CHECKING:
     from ..checkpoint import CheckpointFile

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from ..digest.host import host_name
 from ..present.safe import escape
 from ..ranks import Session
+from ..stream import rows
 from ..stream.codec import split_result
 from ..stream.messages import Level
-from . import rows, verdicts
+from . import verdicts
 from .files import FileRows
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from ..digest.host import host_name
 from ..facts.status import Phase
 from ..present.safe import escape
 from ..ranks.status import StatusMaker
+from ..stream import rows
 from ..stream.codec import split_result
-from . import rows, verdicts
+from . import verdicts
 from .files import FileRows
 
 if TYPE_CHECKING:

@@ -168,7 +168,7 @@ def test_the_port_is_free_again_while_the_command_runs(tmp_path: Path) -> None:
 
 def test_all_go_on_or_none(connections: Callable[[], Store]) -> None:
     def channel() -> Channel:
-        meeting = Meeting(nonce="n", members={}, absent={})
+        meeting = Meeting(call="c", nonce="n", members={}, absent={})
         joined: Any = SimpleNamespace(store=connections(), meeting=meeting, scope="s", telemetry=Mock())
         return Channel(joined, clock=SystemClock(), watch=nothing)
 

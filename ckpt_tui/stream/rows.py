@@ -9,7 +9,7 @@ import msgspec
 
 from ..facts.files import Role, State
 from ..facts.status import Cell
-from ..stream.messages import FileRow, RankRow, Survey
+from .messages import FileRow, RankRow, Survey
 
 if TYPE_CHECKING:
     from ..checkpoint import CheckpointFile
