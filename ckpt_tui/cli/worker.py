@@ -39,6 +39,26 @@ def scan(path: str, settings: str) -> None:
     serve(make, clock, mode=Mode.SCAN)
 
 
+@command.command()
+@click.argument("address")
+@click.option("--wait", type=float, required=True, help="Seconds in which there has to be a session.")
+@click.option("--session", type=int, help="Its number in the store's directory.")
+def attach(address: str, wait: float, session: int | None) -> None:
+    """Watch a session as no rank of it."""
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    from ..worker.serve import serve
+
+    clock = SystemClock()
+
+    def make() -> Any:
+        from ..ranks.address import parse_address
+        from ..worker.attach import AttachJob
+
+        return AttachJob(parse_address(address, given_by="attach"), wait=wait, session=session, clock=clock)
+
+    serve(make, clock, mode=Mode.ATTACH)
+
+
 def _ranks(
     path: str,
     *,

@@ -42,6 +42,7 @@ class StoreLost(CkptError):
 
     def __init__(self, address: Address, why: str) -> None:
         super().__init__(f"lost contact with the store on {address}: {why}")
+        self.why = why
 
 
 class NobodyThere(CkptError):

@@ -16,8 +16,8 @@ from ..facts.agreement import Agreement
 from ..facts.outcome import CkptError, Exit, UsageError
 from ..facts.status import Phase, RankStatus
 from .directory import MAX_WORLD, NoSession, choose, entries, opening_of, pulses_of
-from .display import PAGE, PART, agreement_key, page_key, served_key, shelf_key, viewers_key, watch_key
-from .messages import MAX_BYTES, BadMessage, Break, Page, Parts, Shelf, decode
+from .display import PAGE, agreement_key, page_key, served_key, shelf_key, viewers_key, watch_key
+from .messages import BadMessage, Break, Page, Shelf, decode
 from .native import load_torch
 from .roster import read_roster
 from .store import connect, reach
@@ -83,8 +83,7 @@ class Viewer:
         self._session = session
         #: The rank whose files are wanted; None: the lowest that is here.
         self.wanted: int | None = None
-        self._store: Store | None = None
-        self._entry: Entry | None = None
+        self._opened: tuple[Store, Entry] | None = None
         self._hellos: dict[int, Hello] = {}
         self._roster = b""
         self._watched: int | None = None
@@ -96,12 +95,12 @@ class Viewer:
     @property
     def interval(self) -> float:
         """Seconds between two looks: a large session beats more slowly, and has more to be read."""
-        return 0.25 + (self._entry.world_size if self._entry else 0) / 2000
+        return 0.25 + (self._opened[1].world_size if self._opened else 0) / 2000
 
     @property
-    def address(self) -> Address | None:
-        """Where a rank that is missing would come to; None where a launcher starts the ranks."""
-        return self._address if self._entry is not None and self._entry.scope == "ckpt-tui" else None
+    def by_hand(self) -> bool:
+        """Whether the ranks are started one by one, and not by a launcher."""
+        return self._opened is not None and self._opened[1].scope == "ckpt-tui"
 
     def open(self, wait: float) -> None:
         """Find the store and a session in it, within `wait` seconds.
@@ -122,12 +121,14 @@ class Viewer:
         entry, said = choose(store, found, self._session)
         if said:
             self._note(said)
-        self._store, self._entry = store, entry
+        self._opened = store, entry
         store.add(viewers_key(entry.call), 1)
 
     def look(self) -> Sight:
         """How the session stands. UsageError where it can never be one, SessionOver where it has ended unseen."""
-        store, entry = self._opened()
+        if self._opened is None:
+            raise RuntimeError("look before open")
+        store, entry = self._opened
         opening = self._meeting(store, entry)
         if opening is not None and opening.usage is not None:
             raise UsageError(f"the ranks on {self._address} cannot make a session: {opening.usage}")
@@ -149,19 +150,15 @@ class Viewer:
 
     def close(self, *, served: bool = False) -> None:
         """Leave; `served`: having read the verdict, which the ranks may be waiting for."""
-        if self._store is None or self._entry is None:
+        if self._opened is None:
             return
+        (store, entry), self._opened = self._opened, None
         with suppress(CkptError):
             if served:
-                self._store.add(served_key(self._entry.call), 1)
+                store.add(served_key(entry.call), 1)
             else:
-                self._store.add(viewers_key(self._entry.call), -1)
-        self._store.close()
-
-    def _opened(self) -> tuple[Store, Entry]:
-        assert self._store is not None, "look before open"  # noqa: S101
-        assert self._entry is not None, "look before open"  # noqa: S101
-        return self._store, self._entry
+                store.add(viewers_key(entry.call), -1)
+        store.close()
 
     def _meeting(self, store: Store, entry: Entry) -> Opening | None:
         """Who has come, and how the meeting ended, if it has."""
@@ -286,18 +283,10 @@ def _broken(store: Store, scope: str, opening: Opening | None) -> Break | None:
 
 
 def _agreement(store: Store, call: str) -> Agreement | None:
-    """The verdict, once it is there as a whole."""
+    """The verdict, once it is there."""
     key = agreement_key(call)
     if not store.has(key):
         return None
-    try:
-        parts = decode(store.get([key])[0], Parts)
-        if not 0 < parts.length <= MAX_BYTES or not 0 < parts.parts <= -(-MAX_BYTES // PART):
-            return None
-        keys = [f"{key}/{part}" for part in range(parts.parts)]
-        if not store.has_all(keys):
-            return None
-        raw = b"".join(store.get(keys))
-        return decode(raw, Agreement) if len(raw) == parts.length else None
-    except BadMessage:
-        return None
+    with suppress(BadMessage):
+        return decode(store.fetch([key])[0], Agreement)
+    return None

@@ -58,6 +58,8 @@ class Mode(StrEnum):
     SCAN = "scan"
     RANKS = "ranks"
     COMPARE = "compare"
+    #: A session that runs elsewhere is looked at: nobody misses this worker when it leaves.
+    ATTACH = "attach"
 
 
 class Hello(_Message, frozen=True, tag="hello"):

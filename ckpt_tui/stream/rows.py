@@ -95,6 +95,19 @@ def other_file(status: RankStatus, index: int, file: CheckpointFile) -> FileRow:
     )
 
 
+def as_reported(row: FileRow, status: RankStatus) -> FileRow:
+    """A file of another rank's, as that rank's newest status has it: that may be newer than the row."""
+    if row.result is not None or row.index >= len(status.cells):
+        return row
+    try:
+        cell = Cell(status.cells[row.index])
+    except ValueError:  # no character of ours
+        return row
+    active = next((one.done for one in status.active if one.index == row.index), 0)
+    finished = cell in {Cell.CACHED, Cell.READ, Cell.SHARED}
+    return msgspec.structs.replace(row, cell=cell, done=row.size if finished else active)
+
+
 def rank_row(status: RankStatus, heard: float) -> RankRow:
     """A rank's summary. A number of a peer's that is none becomes 0."""
     if not isfinite(status.rate):

@@ -11,7 +11,6 @@ from textual.app import App, SystemCommand
 from textual.widgets import Input
 
 from ..facts.clock import SystemClock
-from ..facts.outcome import Exit
 from ..present import units
 from ..stream.messages import Resync, Watch
 from ..stream.state import Changes, apply
@@ -136,8 +135,8 @@ class CkptApp(App[int]):
         if self._missed and now - self._resync_at >= 1.0:
             self._missed, self._resync_at = False, now
             self._source.send(Resync())
-        if desk.state.bye is not None and desk.state.bye.code == Exit.USAGE:
-            self._leave(Exit.USAGE)  # there is nothing to watch: the shell is told why
+        if lines.nothing_to_watch(desk.state):
+            self.action_leave()  # the shell is told why
             return
         desk.sample(changes)
         self._draw(changes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..digest.host import host_name
+from ..facts.outcome import agreement_code
 from ..present.safe import escape
 from ..ranks import Session
 from ..stream import rows
@@ -12,12 +13,12 @@ from ..stream.codec import split_result
 from ..stream.messages import Level
 from . import verdicts
 from .files import FileRows
+from .heard import Heard
 
 if TYPE_CHECKING:
     from ..facts.agreement import Agreement
     from ..facts.clock import Clock
     from ..facts.settings import RankSettings
-    from ..facts.status import RankStatus
     from ..ranks import Place
     from .post import Post
 
@@ -29,15 +30,14 @@ class RanksJob:
         self._target, self._place, self._settings, self._clock = target, place, settings, clock
         self._rank = place.number
         self._host = host_name()
-        self._heard: dict[int, tuple[int, float]] = {}
+        self._heard = Heard()
         self._agreement: Agreement | None = None
         self._surveyed = self._told = False
-        host, port = place.store.host, place.store.port
-        master = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        master, world_size = place.store, place.world_size
         self._join = (
             ""
             if place.agent_store
-            else (f"ckpt-tui ranks {escape(target)} --master {master} --world-size {place.world_size} --rank")
+            else f"ckpt-tui ranks {escape(target)} --master {master} --world-size {world_size} --rank"
         )
         self._notes: list[str] = []
         self._session = Session(target, place, settings, clock=clock, note=self._notes.append)
@@ -59,7 +59,7 @@ class RanksJob:
 
     def code(self) -> int | None:
         """The session's, once there is a verdict."""
-        return verdicts.agreement_verdict(self._agreement, 0.0).code if self._agreement else None
+        return agreement_code(self._agreement, strict=self._settings.strict) if self._agreement else None
 
     def publish(self, post: Post) -> None:
         """Every rank's summary, the watched one's files that changed, and the verdict."""
@@ -69,7 +69,7 @@ class RanksJob:
         while self._notes:
             post.log(Level.INFO, escape(self._notes.pop(0)))
         for rank, status in statuses.items():
-            post.outbox.put(rows.rank_row(status, self._heard_at(rank, status, now)))
+            post.outbox.put(rows.rank_row(status, now if rank == self._rank else self._heard.at(status, now)))
         scanner = self._session.scanner
         if scanner.progress.files:
             survey = scanner.survey()
@@ -98,14 +98,4 @@ class RanksJob:
             post.warnings(found.warnings)
             for part in split_result(found):
                 post.outbox.put(part)
-            post.outbox.put(verdicts.agreement_verdict(found, now))
-
-    def _heard_at(self, rank: int, status: RankStatus, now: float) -> float:
-        """When this rank's beat last moved; 0 for one that was never heard."""
-        if rank == self._rank:
-            return now
-        beat, at = self._heard.get(rank, (0, 0.0))
-        if status.beat != beat:
-            beat, at = status.beat, now
-        self._heard[rank] = (beat, at)
-        return at
+            post.outbox.put(verdicts.agreement_verdict(found, now, strict=self._settings.strict))

@@ -77,8 +77,8 @@ def _listed(lines: Sequence[str]) -> tuple[str, ...]:
     return (*lines[: _LISTED - 1], f"and {len(lines) - _LISTED + 1:,} more")
 
 
-def agreement_verdict(agreement: Agreement, now: float) -> VerdictRow:
-    """How a session came out: the sentence, who is missing, and where it differs."""
+def agreement_verdict(agreement: Agreement, now: float, *, strict: bool = False) -> VerdictRow:
+    """How a session came out: the sentence, who is missing, and where it differs. `strict` is `agreement_code`'s."""
     text = agreement.summary
     if agreement.verdict is Verdict.AGREE:
         text += f"; {words.rested_on(agreement, now)}"
@@ -101,5 +101,5 @@ def agreement_verdict(agreement: Agreement, now: float) -> VerdictRow:
         text=text,
         also=also,
         lines=_listed(lines),
-        code=agreement_code(agreement),
+        code=agreement_code(agreement, strict=strict),
     )

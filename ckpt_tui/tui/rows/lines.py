@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...facts import ranksets
+from ...facts.outcome import Exit
 from ...facts.status import Phase
 from ...present import units
 from ...stream.messages import Mode, Word
@@ -222,6 +223,15 @@ def footer(keys: Sequence[tuple[int, str, str]], charset: Charset, room: int) ->
     """The keys that work here, as (number at which it leaves, key, word)."""
     parts = [(rank, line((key, "active"), (f" {word}", "dim"))) for rank, key, word in keys]
     return (Span(" "), *clip(pieces(parts, room - 2), room - 2, charset.ellipsis))
+
+
+def nothing_to_watch(state: StreamState) -> bool:
+    """Whether it has ended before there was anything to see: nothing could be done, or nobody was there."""
+    if state.bye is None:
+        return False
+    if state.bye.code == Exit.USAGE:
+        return True
+    return state.hello is not None and state.hello.mode is Mode.ATTACH and not state.ranks
 
 
 def in_company(state: StreamState) -> int:
