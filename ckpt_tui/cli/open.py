@@ -52,6 +52,17 @@ def is_terminal() -> bool:
     )
 
 
+def is_own_terminal() -> bool:
+    """Whether this process has a terminal to itself: what torchrun starts sees one, and hears of no resize."""
+    if not is_terminal():
+        return False
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
 def speaks_utf8() -> bool:
     """Whether the locale's encoding is UTF-8."""
     return locale.getpreferredencoding(do_setlocale=False).replace("-", "").lower() == "utf8"

@@ -14,7 +14,7 @@ import click
 from ..facts.settings import ScanSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -128,6 +128,23 @@ def _positive(text: str | None) -> int:
     if not text.isdecimal() or not int(text):
         raise click.UsageError(f"CKPT_TUI_THREADS={text!r}: a whole number from 1 up is needed")
     return int(text)
+
+
+def as_arguments(params: Iterable[click.Parameter], values: Mapping[str, Any]) -> list[str]:
+    """The words of a command line that give these options these values: what was given to one command, for another.
+
+    Options that have no value are left out; so are arguments.
+    """
+    words = []
+    for param in params:
+        value = values.get(param.name or "")
+        if not isinstance(param, click.Option) or value is None or value is False:
+            continue
+        if param.is_flag:
+            words.append(param.opts[0])
+        else:
+            words += [f"{param.opts[0]}={one}" for one in (value if param.multiple else [value])]
+    return words
 
 
 FORMATS = ("human", "json", "jsonl", "quiet")

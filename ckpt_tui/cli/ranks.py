@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..facts.outcome import CkptError, Exit, Interrupted, agreement_code
+from ..facts.outcome import CkptError, Exit, Interrupted, UsageError, agreement_code
 from ..facts.ranksets import named
 from ..facts.settings import RankSettings
 from ..facts.status import Phase
@@ -21,7 +21,8 @@ from ..present import units
 from ..present.safe import error_text, escape, unexpected
 from ..worker.lifetime import claim_stdout, write_all
 from .gate import Gate
-from .options import Age, format_option, scan_options, scan_settings
+from .open import is_own_terminal, speaks_utf8, wants_no_colour
+from .options import Age, as_arguments, format_option, scan_options, scan_settings
 
 if TYPE_CHECKING:
     from ..facts.agreement import Agreement
@@ -92,9 +93,14 @@ class Gated(click.Command):
     type=click.Path(dir_okay=False, writable=True),
     help="The lowest surviving rank writes the agreement's JSON to this file.",
 )
+@click.option("--tui", is_flag=True, help="Open the screen on this rank. Elsewhere, `ckpt-tui attach` opens one.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="Draw the screen with plain ASCII.")
 @scan_options
 @format_option()
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     *,
     path: str,
     master: str | None,
@@ -107,6 +113,8 @@ def command(
     given: tuple[str, ...],
     strict: bool,
     result: str | None,
+    tui: bool,
+    ascii_only: bool,
     format_: str,
     gate: tuple[str, ...],
     **scan: Any,
@@ -121,6 +129,8 @@ def command(
     With -- CMD each rank becomes CMD once every rank agrees and knows that all do. What we say goes to stderr then:
     stdout is CMD's.
     """
+    if tui:
+        return _on_screen(ctx, path, ascii_only=ascii_only)
     opening = Gate(gate) if gate else None
     # torch warns on fd 2 of every connection that is slow; what matters is said by us.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
@@ -133,7 +143,7 @@ def command(
         rank_timeout=rank_timeout,
         keep_going=keep_going,
         strict=strict,
-        given=_facts(given),
+        given=facts(given),
     )
     session = Session(path, place, settings, note=lambda line: _say(f"{_who(session)}: {line}"))
     stdout = claim_stdout()
@@ -144,21 +154,50 @@ def command(
     os._exit(_take_part(session, stdout, format_, result, strict=strict, gate=opening))
 
 
-def _facts(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _on_screen(ctx: click.Context, path: str, *, ascii_only: bool) -> int:
+    """The rank is the screen's worker: it gets every option that says what to read, where to meet and how to judge."""
+    from ..ranks import Flags, find_place
+    from ..tui import run
+    from .worker import RANK_PARAMS
+
+    given = ctx.params
+    if given["gate"]:
+        raise UsageError("--tui with -- CMD: CMD would need the terminal; start it without --tui, and attach to it")
+    if given["format_"] != "human":
+        raise UsageError("--tui draws a screen: take --result FILE for the agreement's JSON")
+    place = find_place(Flags(master=given["master"], world_size=given["world_size"], rank=given["rank"]))
+    # What is wrong with these is said before a screen opens.
+    facts(given["given"])
+    _ = place.number
+    if not is_own_terminal():
+        raise UsageError(
+            "--tui needs a terminal of its own, which a launcher's children have not: start the ranks without it, "
+            f"and from a terminal:  ckpt-tui attach {place.store}"
+        )
+    return run(
+        ["ranks", *as_arguments(RANK_PARAMS, given), "--", path],
+        title=escape(path),
+        start_view="ranks",
+        ascii_only=ascii_only or not speaks_utf8(),
+        plain=wants_no_colour(),
+    )
+
+
+def facts(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """The facts by key. Both travel to every rank, so they are short and escaped."""
-    facts: dict[str, str] = {}
+    found: dict[str, str] = {}
     for text in given:
         key, equals, value = text.partition("=")
         if not (key and equals) or len(text) > _FACT_CHARS:
             raise click.UsageError(
                 f"--with {escape(text[:80])!r}: KEY=VALUE is needed, {_FACT_CHARS} characters at most"
             )
-        if escape(key) in facts:
+        if escape(key) in found:
             raise click.UsageError(f"--with {escape(key)}: given twice")
-        facts[escape(key)] = escape(value)
-    if len(facts) > _FACTS:
+        found[escape(key)] = escape(value)
+    if len(found) > _FACTS:
         raise click.UsageError(f"--with: {_FACTS} facts at most")
-    return tuple(sorted(facts.items()))
+    return tuple(sorted(found.items()))
 
 
 def _take_part(

@@ -68,6 +68,9 @@ def _ranks(
     join_timeout: float,
     rank_timeout: float,
     keep_going: bool,
+    strict: bool,
+    given: tuple[str, ...],
+    result: str | None,
     **scan_options: Any,
 ) -> None:
     """Be one rank of a session."""
@@ -86,13 +89,15 @@ def _ranks(
             join_timeout=join_timeout,
             rank_timeout=rank_timeout,
             keep_going=keep_going,
+            strict=strict,
+            given=ranks_command.facts(given),
         )
-        return RanksJob(path, place, settings, clock)
+        return RanksJob(path, place, settings, clock, result=result)
 
     serve(make, clock, mode=Mode.RANKS)
 
 
 #: Those options of `ckpt-tui ranks` that say what to read and where to meet, not how it prints and leaves.
 _TAKEN = {*signature(_ranks).parameters, *signature(scan_settings).parameters}
-_PARAMS = [param for param in ranks_command.command.params if param.name in _TAKEN]
-command.add_command(click.Command("ranks", params=_PARAMS, callback=_ranks, help=_ranks.__doc__))
+RANK_PARAMS = [param for param in ranks_command.command.params if param.name in _TAKEN]
+command.add_command(click.Command("ranks", params=RANK_PARAMS, callback=_ranks, help=_ranks.__doc__))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..digest.host import host_name
-from ..facts.outcome import agreement_code
+from ..facts.outcome import CkptError, agreement_code
 from ..present.safe import escape
 from ..ranks import Session
+from ..report import json
+from ..report.write import write
 from ..stream import rows
 from ..stream.codec import split_result
 from ..stream.messages import Level
@@ -26,8 +28,11 @@ if TYPE_CHECKING:
 class RanksJob:
     """One rank of a session."""
 
-    def __init__(self, target: str, place: Place, settings: RankSettings, clock: Clock) -> None:
-        self._target, self._place, self._settings, self._clock = target, place, settings, clock
+    def __init__(
+        self, target: str, place: Place, settings: RankSettings, clock: Clock, *, result: str | None = None
+    ) -> None:
+        """`result` is a file for the agreement's JSON, which the lowest surviving rank writes."""
+        self._place, self._settings, self._clock, self._result = place, settings, clock, result
         self._rank = place.number
         self._host = host_name()
         self._heard = Heard()
@@ -45,7 +50,13 @@ class RanksJob:
 
     def work(self) -> None:
         """Meet, hash, compare; then stay until every rank has its result."""
-        self._agreement = self._session.run()
+        agreement = self._session.run()
+        if self._result is not None and self._session.rank == agreement.speaker:
+            try:
+                write(self._result, json.encode(agreement), force=True)
+            except CkptError as error:
+                self._notes.append(str(error))
+        self._agreement = agreement
         self._session.part()
 
     def cancel(self) -> None:
