@@ -14,6 +14,7 @@ from ..facts.files import Role, Segmentation, SegmentKind, State
 from .damage import by_bytes
 from .mend import mend
 from .scene import Finding, Scene, plural
+from .shared import read_differently
 from .spots import pairs
 from .swaps import swapped_file, swapped_tensors
 from .tables import GONE
@@ -49,7 +50,10 @@ def cause_of(found: FileDifference, parts: Pieces | None, scene: Scene) -> Cause
     finding = by_state or _likeliest(found, parts, scene)
     if by_state is not None and parts is not None:
         finding = by_state._replace(facts=[*by_state.facts, *_beside(found, parts, scene)])
-    if scene.revisions is not None:
+    one_file = read_differently(found, finding, scene)
+    if one_file is not None:
+        finding = one_file
+    elif scene.revisions is not None:
         finding = finding._replace(facts=[scene.revisions, *finding.facts])
         broken = any(row is not None and row.recorded is False for row in found.rows.values())
         if by_state is None and not broken:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .descent import Drills
+    from .shared import Readers
 
 #: Segments listed for one file; the rest is counted.
 SEGMENTS_LISTED = 64
@@ -30,6 +31,7 @@ def differences(
     blamed: frozenset[str],
     revisions: str | None,
     revisions_kept: bool,
+    shared: tuple[Readers, ...] = (),
     drills: Drills | None = None,
 ) -> tuple[Difference, ...]:
     """The files that are not the same on all sides in words, weight files first, then by name.
@@ -48,6 +50,7 @@ def differences(
         same_files=len({frozenset(name for name, row in side.table.items() if _weights(row)) for side in sides}) < 2,
         revisions=revisions,
         revisions_kept=revisions_kept,
+        shared=shared,
         drills=drills or {},
         names={side.label: names_by_digest(side) for side in sides if side.segments},
         files={side.label: files_by_digest(side) for side in sides},

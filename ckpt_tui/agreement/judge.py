@@ -23,6 +23,7 @@ from .given import in_words, unequal_facts
 from .groups import Members, Partition, any_proven_different, listed, partition
 from .revisions import revisions_of, tell_groups_apart
 from .sentences import summary, warnings
+from .shared import phrases, read_by_several
 from .standing import Evidence, Judged, damage, standings, unsettle, weigh
 from .tables import FileDifference, Side, file_differences, index_of
 from .weights import weights_equal
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ..facts.files import Segment
     from ..facts.scan import NotCompared
     from .descent import Drills
+    from .shared import Readers
 
 #: Tables of at most so many groups are laid beside each other; a session with more has one cause, not many.
 SIDES_COMPARED = 16
@@ -72,7 +74,11 @@ def judge(
     unequal = unequal_facts(case.fingerprints)
     apart = bool(proven) or any_proven_different(case.found)
     verdict = case.verdict(differ=apart or bool(unequal))
-    groups = tuple(_group(*one) for one in zip(case.letters, case.found.groups, judged, strict=True))
+    against = phrases(case.shared, case.found.weights)
+    groups = tuple(
+        _group(name, members, one, against.get(name))
+        for name, members, one in zip(case.letters, case.found.groups, judged, strict=True)
+    )
     differing = case.differences(files, evidence, judged, drills)
     errors = case.errors()
     equal = weights_equal(case.found, stage, proven, absent=bool(case.missing))
@@ -131,6 +137,8 @@ class _Case:
     letters: Sequence[str]
     sides: Sequence[Side]
     sides_left_out: int
+    #: Copies that several groups have read.
+    shared: tuple[Readers, ...]
 
     @classmethod
     def of(cls, testimonies: Sequence[Testimony], world_size: int, stage: Stage, absent: Mapping[int, str]) -> _Case:
@@ -151,6 +159,7 @@ class _Case:
             letters=letters,
             sides=sides[:SIDES_COMPARED],
             sides_left_out=max(len(sides) - SIDES_COMPARED, 0),
+            shared=read_by_several(letters, found.groups),
         )
 
     def weigh(self, proven: Collection[FileDifference]) -> list[Evidence]:
@@ -175,6 +184,7 @@ class _Case:
             self.stage,
             blamed=frozenset(name for name, one in standing if one.standing in {Standing.WRONG, Standing.MINORITY}),
             revisions=revisions_of(self.fingerprints) if tell_groups_apart(self.found.groups) else None,
+            shared=self.shared,
             revisions_kept=sum(one.keeps and not one.breaks for one in evidence) > 1,
             drills=drills,
         )
@@ -213,7 +223,7 @@ def _sides(found: Partition, letters: Sequence[str], heard: Sequence[Testimony])
     return sides
 
 
-def _group(name: str, group: Members, judged: Judged) -> Group:
+def _group(name: str, group: Members, judged: Judged, against: str | None) -> Group:
     return Group(
         name=name,
         ranks=group.ranks,
@@ -221,7 +231,7 @@ def _group(name: str, group: Members, judged: Judged) -> Group:
         identity=group.first.identity,
         content=group.first.content,
         standing=judged.standing,
-        evidence=judged.evidence,
+        evidence=judged.evidence + ((against,) if against else ()),
     )
 
 

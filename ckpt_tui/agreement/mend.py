@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from .tables import FileDifference, Side
 
 #: What no fresh copy of the file mends, or may not.
-_NONE = frozenset({CauseCode.EXTRA, CauseCode.UNREADABLE, CauseCode.CHANGED, CauseCode.UNSTABLE_READ})
+_NONE = frozenset(
+    {
+        CauseCode.EXTRA,
+        CauseCode.UNREADABLE,
+        CauseCode.CHANGED,
+        CauseCode.UNSTABLE_READ,
+        CauseCode.SAME_FILE_READ_DIFFERENTLY,
+    }
+)
 #: What one file from another copy does not mend: the whole copy is of another make.
 _NOT_BY_FILE = frozenset({CauseCode.OTHER_REVISION, CauseCode.RESHARDED, CauseCode.EVERYTHING_DIFFERS})
 #: What git-lfs takes for patterns or for a list.

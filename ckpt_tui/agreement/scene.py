@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from ..facts.agreement import CauseCode, Stage
     from .descent import Drills
+    from .shared import Readers
     from .tables import Side
 
 
@@ -33,6 +34,8 @@ class Scene:
     revisions: str | None
     #: Each revision's copy keeps the hashes recorded for it.
     revisions_kept: bool
+    #: Copies that more than one side has read.
+    shared: tuple[Readers, ...] = ()
     #: What the bytes of segments told, as far as they were looked at.
     drills: Drills = field(default_factory=dict)
     #: By side, the names of its tensors by their digests: made once, for every file asks.

@@ -82,13 +82,14 @@ class Ranks:
         name: str = "",
         env: dict[str, str] | None = None,
         before: tuple[str, ...] = (),
+        program: tuple[str, ...] = ("ckpt_tui",),
     ) -> None:
         """Start one rank, by the words in `before`; `name` tells it from another process of the same rank.
 
-        None: the store hands it a number.
+        None: the store hands it a number. `program` is the module that stands in for ours, and its arguments.
         """
         command = [
-            *(*before, sys.executable, "-m", "ckpt_tui", "ranks", str(folder), "--json", "--no-cache"),
+            *(*before, sys.executable, "-m", *program, "ranks", str(folder), "--json", "--no-cache"),
             *("--master", f"127.0.0.1:{self.port}", "--world-size", str(world_size or self.world_size)),
             *(() if rank is None else ("--rank", str(rank))),
             *self.options,
