@@ -82,11 +82,6 @@ class CkptApp(App[int]):
         for name in self.available_themes.keys() - {DARK, LIGHT, ANSI, SIXTEEN}:
             self.unregister_theme(name)
 
-    def on_load(self) -> None:
-        """Where the terminal has 16 colours ours would become others."""
-        if self.theme != ANSI and not self.is_headless and self.console.color_system == "standard":
-            self.theme = SIXTEEN
-
     def compose(self) -> ComposeResult:
         """Title, verdict, tabs, the views, and the keys."""
         yield LineView(lambda width, _: [lines.title(self.desk.state, self.desk.path, self.desk.charset, width)],
@@ -101,6 +96,8 @@ class CkptApp(App[int]):
 
     def on_mount(self) -> None:
         """Start to drain; leave orderly on the signals that would leave the terminal broken."""
+        if self.theme != ANSI and not self.is_headless and self.console.color_system == "standard":
+            self.theme = SIXTEEN  # where a terminal has 16 colours ours would become others
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             try:

@@ -10,7 +10,7 @@ import pytest
 from ckpt_tui.stream.messages import Beat, Bye, Envelope, Hello, Resync
 from ckpt_tui.stream.state import Ended, StreamState, apply
 from ckpt_tui.tui.farewell import exit_code, farewell
-from ckpt_tui.tui.theme import ANSI, DARK, LIGHT
+from ckpt_tui.tui.theme import ANSI, DARK, LIGHT, SIXTEEN
 from tests.tui import streams
 from tests.tui.screen import PATH, driven, run
 
@@ -162,7 +162,7 @@ def test_the_palette_offers_the_same_by_name() -> None:
 def test_t_turns_light_and_dark_and_only_our_themes_are_there() -> None:
     async def check() -> None:
         async with driven(streams.scanning()) as screen:
-            assert set(screen.app.available_themes) == {DARK, LIGHT, ANSI}
+            assert set(screen.app.available_themes) == {DARK, LIGHT, ANSI, SIXTEEN}
             await screen.press("t")
             await screen.until(lambda: screen.app.theme == LIGHT)
             await screen.press("t")
