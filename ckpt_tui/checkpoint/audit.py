@@ -38,9 +38,9 @@ def check_map(component: Component, files: dict[str, CheckpointFile]) -> MapAudi
     result = MapAudit({}, {}, {}, {}, {})
     stored = {path: stored_names(files[path]) for path in component.files if files[path].header is not None}
     mapped: dict[str, set[str]] = {path: set() for path in component.files}
-    safe = str if is_plain("".join(component.shards)) else escape  # told at once, as there may be very many
+    odd_names = not is_plain("".join(component.shards))  # told at once, as there may be very many
     for tensor, path in component.shards.items():
-        mapped[path].add(safe(tensor))
+        mapped[path].add(escape(tensor) if odd_names else tensor)
     odd = {path: names for path, names in stored.items() if names != mapped[path]}
     if not odd:
         return result
@@ -70,7 +70,7 @@ def check_map(component: Component, files: dict[str, CheckpointFile]) -> MapAudi
 
 def stored_names(file: CheckpointFile) -> set[str]:
     """The tensors that a file's header lists, as escaped text."""
-    return {tensor.name for tensor in file.header.tensors} if file.header else set()
+    return set(file.header.tensors.names) if file.header else set()
 
 
 def note_map(component: Component, found: MapAudit, findings: Findings) -> None:
@@ -96,7 +96,7 @@ def note_total(component: Component, files: dict[str, CheckpointFile], findings:
     if declared is None:
         return
     shards = [files[path] for path in component.files]
-    actual = sum(tensor.length for shard in shards if shard.header for tensor in shard.header.tensors)
+    actual = sum(sum(shard.header.tensors.lengths) for shard in shards if shard.header)
     if type(declared) is not int:
         shown = escape(str(declared)[:40])
         message = f"{index}: its total_size is no number ({shown}); the shards hold {count(actual, 'byte')}"

@@ -7,16 +7,19 @@ name may not appear twice, an entry is an object, and nothing nests deeper than 
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
+from operator import attrgetter, sub
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..present.safe import escape, is_plain
 from ..present.units import count
-from .geometry import Placed, Problem, entry_problems, layout_problems, unknown_dtypes
-from .model import Header, TensorEntry
+from .columns import Table
+from .geometry import Placed, Problem, entry_problems, is_sound, layout_problems, placed, unknown_dtypes
+from .model import Header, Tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,9 +52,13 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     data_offsets: tuple[int, int]
 
 
-_TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ENTRIES = msgspec.json.Decoder(list[_Entry])
-_METADATA = msgspec.json.Decoder(dict[str, str] | None)
+_ENTRIES = msgspec.json.Decoder(dict[str, _Entry])
+_METADATA = msgspec.json.Decoder(dict[str, str])
+#: Quotation marks of an entry: its name, three fields, and the dtype.
+_QUOTES = 10
+_SPACE = b" \t\n\r"
+_METADATA_FIRST = re.compile(rb'[ \t\n\r]*\{[ \t\n\r]*"__metadata__"[ \t\n\r]*:[ \t\n\r]*(?=\{)')
+_dtypes, _shapes, _ranges = attrgetter("dtype"), attrgetter("shape"), attrgetter("data_offsets")
 
 
 def header_length(prefix: bytes, file_size: int) -> int:
@@ -81,30 +88,27 @@ def parse_header(raw: bytes) -> Parsed:
         text = body.decode()
     except UnicodeDecodeError as error:
         raise HeaderError(f"invalid UTF-8 at byte {PREFIX + error.start:,} of the header") from None
-    tensors, metadata, problems = _fast(body) or _careful(text)
-    plain = is_plain(text)
-    del text, body
-    if not problems:
-        tensors.sort()
-        problems = [*entry_problems(tensors)] or [*layout_problems(tensors)]
-    warnings = (*_over_limit(len(raw) - PREFIX), *unknown_dtypes(tensors))
+    written, metadata, problems = _fast(body) or _careful(text)
+    if not problems and not is_sound(written):
+        written, problems = _problems(written)
+    warnings = (*_over_limit(len(raw) - PREFIX), *unknown_dtypes(written))
     if problems:
         return Parsed(None, tuple(problems), warnings)
-    start = len(raw)
-    dtypes = {dtype: escape(dtype) for dtype in {tensor.dtype for tensor in tensors}}
-    # Most headers hold nothing that needs escaping: one look at the whole instead of one at each name.
-    safe_name = str if plain else escape
-    entries = tuple(
-        [
-            TensorEntry(safe_name(name), dtypes[dtype], shape, start + begin, end - begin)
-            for begin, end, name, dtype, shape in tensors
-        ]
-    )
-    safe = {escape(key): escape(value) for key, value in metadata.items()}
-    return Parsed(Header(raw, entries, safe), (), warnings)
+    begins, ends, names, dtypes, shapes = written.columns
+    if not is_plain(text):  # one look at the whole instead of one at each name
+        names, dtypes = [*map(escape, names)], [*map(escape, dtypes)]
+    offsets = [*map(len(raw).__add__, begins)]
+    tensors = Tensors(names, dtypes, shapes, offsets, [*map(sub, ends, begins)])
+    return Parsed(Header(raw, tensors, {escape(key): escape(value) for key, value in metadata.items()}), (), warnings)
 
 
-_Content = tuple[list[Placed], dict[str, str], list[Problem]]
+def _problems(written: Table[Placed]) -> tuple[Table[Placed], list[Problem]]:
+    """The entries in the order of the layout, and what is wrong with them."""
+    tensors = sorted(written)
+    return placed(tensors), [*entry_problems(tensors)] or [*layout_problems(tensors)]
+
+
+_Content = tuple[Table[Placed], dict[str, str], list[Problem]]
 
 # A minus sign where a number may begin: `-0` is an integer to most parsers and none to the reference.
 _NEGATIVE = (b"[-", b",-", b" -", b"\n-", b"\r-", b"\t-")
@@ -113,24 +117,40 @@ _NEGATIVE = (b"[-", b",-", b" -", b"\n-", b"\r-", b"\t-")
 def _fast(body: bytes) -> _Content | None:
     """A header as every writer makes it, at native speed; None leaves anything odd to `_careful`.
 
-    Without escapes, the count of each key's literal equals the number of entries exactly when no name and no field
-    appears twice, so a parser that keeps the last of two equal keys cannot hide one.
+    Without escapes an entry holds ten quotation marks, and more are there exactly when a name or a field appears
+    twice: so a parser that keeps the last of two equal keys cannot hide one.
     """
     if b"\\" in body or (b"-" in body and any(mark in body for mark in _NEGATIVE)):
         return None
     try:
-        top = _TOP.decode(body)
-        metadata = _METADATA.decode(top.pop("__metadata__", b"null")) or {}
-        entries = _ENTRIES.decode(b"[" + b",".join(top.values()) + b"]")
+        metadata, table = _without_metadata(body)
+        top = _ENTRIES.decode(table)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    keys = (b'"dtype"', b'"shape"', b'"data_offsets"')
-    if any(body.count(key) != len(entries) for key in keys) or body.count(b'"__metadata__"') > 1:
+    if table.count(b'"') != _QUOTES * len(top) or "__metadata__" in top:
         return None
-    tensors = [
-        Placed(*entry.data_offsets, name, entry.dtype, entry.shape) for name, entry in zip(top, entries, strict=True)
-    ]
-    return tensors, metadata, []
+    entries = top.values()
+    begins, ends = zip(*map(_ranges, entries), strict=True) if top else ((), ())
+    return Table(Placed, (begins, ends, [*top], [*map(_dtypes, entries)], [*map(_shapes, entries)])), metadata, []
+
+
+def _without_metadata(body: bytes) -> tuple[dict[str, str], bytes]:
+    """The metadata where they come first, as writers put them, and the header without; MsgspecError otherwise.
+
+    No beginning of a JSON object is a whole one, so where one is found it is the metadata: a brace within one of its
+    strings cannot end it.
+    """
+    first = _METADATA_FIRST.match(body)
+    if first is None:
+        return {}, body
+    end = body.find(b"}", first.end()) + 1
+    metadata = _METADATA.decode(body[first.end() : end])
+    rest = body[end:].lstrip(_SPACE)
+    if rest.startswith(b",") and rest[1:].lstrip(_SPACE).startswith(b'"'):
+        return metadata, b"{" + rest[1:]
+    if rest.startswith(b"}"):
+        return metadata, b"{" + rest
+    raise msgspec.DecodeError("no object")
 
 
 class _Object(list[tuple[str, Any]]):
@@ -160,7 +180,7 @@ def _careful(text: str) -> _Content:
             problems.append(entry)
         else:
             tensors.append(entry)
-    return tensors, metadata, problems
+    return placed(tensors), metadata, problems
 
 
 def _load(text: str) -> Any:

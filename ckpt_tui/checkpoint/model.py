@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from operator import add
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..facts.files import Claim, Finding, Role, Segmentation, State
+from .columns import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from ..facts.scan import CheckpointRef, NotCompared
@@ -23,19 +26,66 @@ class TensorEntry(NamedTuple):
     length: int
 
 
+class Tensors(Table[TensorEntry]):
+    """The tensors of a file by column. Columns are of one length, and never changed."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        dtypes: Sequence[str] = (),
+        shapes: Sequence[tuple[int, ...]] = (),
+        offsets: Sequence[int] = (),
+        lengths: Sequence[int] = (),
+    ) -> None:
+        super().__init__(TensorEntry, (names, dtypes, shapes, offsets, lengths))
+
+    @classmethod
+    def of(cls, entries: Iterable[TensorEntry]) -> Tensors:
+        """The table of these rows."""
+        columns: Sequence[Sequence[Any]] = [*zip(*entries, strict=True)]
+        return cls(*columns)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Escaped text."""
+        return self.columns[0]
+
+    @property
+    def dtypes(self) -> Sequence[str]:
+        """As the header writes them, as escaped text."""
+        return self.columns[1]
+
+    @property
+    def shapes(self) -> Sequence[tuple[int, ...]]:
+        """In elements."""
+        return self.columns[2]
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """In bytes from the file's start."""
+        return self.columns[3]
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """In bytes."""
+        return self.columns[4]
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """A parsed safetensors header: `raw` is the length prefix and the JSON as they lie in the file."""
 
     raw: bytes
     #: In order of (offset, length, name bytes).
-    tensors: tuple[TensorEntry, ...]
+    tensors: Tensors
     metadata: dict[str, str]
 
     @property
     def needed(self) -> int:
         """The file size in bytes that this header asks for."""
-        return max([offset + length for _, _, _, offset, length in self.tensors], default=len(self.raw))
+        return max(map(add, self.tensors.offsets, self.tensors.lengths), default=len(self.raw))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import accumulate, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..checkpoint.columns import Table
 from ..facts.files import Segment, Segmentation, SegmentKind
-from .layout import WIDTH, name_bytes
+from .layout import name_bytes, split
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ..checkpoint.model import Header
 
@@ -30,11 +31,54 @@ class Span(NamedTuple):
     shape: tuple[int, ...] | None = None
 
 
+class Spans(Table[Span]):
+    """Segments by column. Columns are of one length, and never changed."""
+
+    __slots__ = ()
+
+    def __init__(  # noqa: PLR0917 - the fields of a Span
+        self,
+        kinds: Sequence[SegmentKind],
+        names: Sequence[str],
+        offsets: Sequence[int],
+        lengths: Sequence[int],
+        dtypes: Sequence[str | None],
+        shapes: Sequence[tuple[int, ...] | None],
+    ) -> None:
+        super().__init__(Span, (kinds, names, offsets, lengths, dtypes, shapes))
+
+    @classmethod
+    def of(cls, spans: Iterable[Span]) -> Spans:
+        """The table of these rows."""
+        columns: Sequence[Sequence[Any]] = [*zip(*spans, strict=True)] or [()] * len(Span._fields)
+        return cls(*columns)
+
+    @property
+    def kinds(self) -> Sequence[SegmentKind]:
+        """What each holds."""
+        return self.columns[0]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Escaped text; empty for all but tensors."""
+        return self.columns[1]
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """In bytes from the file's start."""
+        return self.columns[2]
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """In bytes."""
+        return self.columns[3]
+
+
 class Cut(NamedTuple):
     """All segments of a file, in order of (offset, length, name bytes): every byte lies in exactly one."""
 
     segmentation: Segmentation
-    spans: tuple[Span, ...]
+    spans: Spans
 
 
 def cut(header: Header | None, size: int) -> Cut:
@@ -49,36 +93,40 @@ def cut(header: Header | None, size: int) -> Cut:
     return Cut(Segmentation.EXTENTS, _by_extents(size))
 
 
-def _by_extents(size: int) -> tuple[Span, ...]:
-    return tuple(Span(SegmentKind.EXTENT, "", offset, min(EXTENT, size - offset)) for offset in range(0, size, EXTENT))
+def _by_extents(size: int) -> Spans:
+    return Spans.of(
+        Span(SegmentKind.EXTENT, "", offset, min(EXTENT, size - offset)) for offset in range(0, size, EXTENT)
+    )
 
 
-def _by_header(header: Header, size: int) -> tuple[Span, ...] | None:
+def _by_header(header: Header, size: int) -> Spans | None:
     end = len(header.raw)
-    if end > size:
+    if end > size or any(shape and max(shape) > _LARGEST for shape in {*header.tensors.shapes}):
         return None
-    if spans := _gapless(header, size):
-        return spans
-    return _with_gaps(header, size)
+    return _gapless(header, size) or _with_gaps(header, size)
 
 
-def _gapless(header: Header, size: int) -> tuple[Span, ...] | None:
+def _gapless(header: Header, size: int) -> Spans | None:
     """The spans of a file whose tensors fill it, as nearly all do: made at once, as there may be very many."""
-    names, dtypes, shapes, offsets, lengths = zip(*header.tensors, strict=True) if header.tensors else ((),) * 5
-    if any(shape and max(shape) > _LARGEST for shape in set(shapes)):
+    end, tensors = len(header.raw), header.tensors
+    *starts, last = accumulate(tensors.lengths, initial=end)
+    if last != size or starts != [*tensors.offsets]:
         return None
-    *starts, end = accumulate(lengths, initial=len(header.raw))
-    if end != size or starts != [*offsets]:
-        return None
-    fields = zip(repeat(SegmentKind.TENSOR), names, offsets, lengths, dtypes, shapes)
-    return (Span(SegmentKind.HEADER, "", 0, len(header.raw)), *map(Span._make, fields))
+    return Spans(
+        [SegmentKind.HEADER, *repeat(SegmentKind.TENSOR, len(tensors))],
+        ["", *tensors.names],
+        [0, *tensors.offsets],
+        [end, *tensors.lengths],
+        [None, *tensors.dtypes],
+        [None, *tensors.shapes],
+    )
 
 
-def _with_gaps(header: Header, size: int) -> tuple[Span, ...] | None:
+def _with_gaps(header: Header, size: int) -> Spans | None:
     end = len(header.raw)
     spans = [Span(SegmentKind.HEADER, "", 0, end)]
     for name, dtype, shape, offset, length in header.tensors:
-        if offset < end or (shape and max(shape) > _LARGEST):
+        if offset < end:
             return None
         start, stop = offset, offset + length
         if stop > size:
@@ -91,7 +139,7 @@ def _with_gaps(header: Header, size: int) -> tuple[Span, ...] | None:
         spans.append(Span(SegmentKind.GAP, "", end, size - end))
     if end > size:  # what is cut off lies at the end of the file now, in the order of names
         spans.sort(key=lambda span: (span.offset, span.length, name_bytes(span.name)))
-    return tuple(spans)
+    return Spans.of(spans)
 
 
 def segments(cut_: Cut, digests: bytes) -> tuple[Segment, ...]:
@@ -108,8 +156,3 @@ def segments(cut_: Cut, digests: bytes) -> tuple[Segment, ...]:
         )
         for span, digest in zip(cut_.spans, split(digests), strict=True)
     )
-
-
-def split(digests: bytes) -> Sequence[bytes]:
-    """The digests one by one."""
-    return [digests[place : place + WIDTH] for place in range(0, len(digests), WIDTH)]

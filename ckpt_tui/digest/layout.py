@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from itertools import chain, groupby, islice, pairwise, repeat, starmap
+from operator import add, eq, itemgetter
+from struct import iter_unpack
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
@@ -22,7 +25,7 @@ from ..present.safe import unescape
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .cut import Span
+    from .cut import Spans
 
 #: A segment is hashed in leaves of this many bytes, counted from its own start.
 LEAF = 1 << 20
@@ -47,13 +50,22 @@ def domain(kind: bytes) -> bytes:
 
 _SEGMENT_DOMAIN = domain(b"segment")
 _DIGEST_PREFIX = integer(WIDTH)
-_one = struct.Struct("<Q").pack
 _three = struct.Struct("<QQQ").pack
 
 
 def name_bytes(name: str) -> bytes:
     """The bytes that a tensor's escaped name stands for: UTF-8, lone surrogates of a JSON escape included."""
     return (unescape(name) if "\\" in name else name).encode("utf-8", "surrogatepass")
+
+
+def names_bytes(names: Sequence[str]) -> list[bytes]:
+    """`name_bytes` of each, at once, as there may be very many."""
+    return [*map(name_bytes if "\\" in "".join(names) else str.encode, names)]
+
+
+def split(digests: bytes) -> list[bytes]:
+    """The digests one by one."""
+    return [*chain.from_iterable(iter_unpack(f"{WIDTH}s", digests))]
 
 
 def leaf_digest(piece: bytes | memoryview) -> bytes:
@@ -69,39 +81,45 @@ def segment_digest(length: int, leaves: Sequence[bytes]) -> bytes:
     return xxhash.xxh3_128_digest(b"".join(fields))
 
 
-def segment_digests(lengths: Iterable[int], leaves: bytes) -> bytes:
+def segment_digests(lengths: Sequence[int], leaves: bytes) -> bytes:
     """The digests of consecutive segments of these lengths; `leaves` holds those of all their leaves in order.
 
     In bulk, as a checkpoint may have a hundred thousand tensors of one leaf each.
     """
-    digest = xxhash.xxh3_128_digest
-    heads: dict[int, bytes] = {}
+    heads = {
+        length: _SEGMENT_DOMAIN + integer(length) + integer(1) + _DIGEST_PREFIX
+        for length in {*lengths}
+        if 0 < length <= LEAF
+    }
+    each = iter(split(leaves))
     digests: list[bytes] = []
-    at = 0
-    for length in lengths:
-        if 0 < length <= LEAF:
-            head = heads.get(length)
-            if head is None:
-                head = heads[length] = _SEGMENT_DOMAIN + integer(length) + integer(1) + _DIGEST_PREFIX
-            digests.append(digest(head + leaves[at : at + WIDTH]))
-            at += WIDTH
+    for one_leaf, run in groupby(lengths, heads.__contains__):
+        if one_leaf:
+            digests += map(xxhash.xxh3_128_digest, map(add, map(heads.__getitem__, run), each))
         else:
-            end = at + -(-length // LEAF) * WIDTH
-            digests.append(segment_digest(length, [leaves[place : place + WIDTH] for place in range(at, end, WIDTH)]))
-            at = end
+            digests += (segment_digest(length, [*islice(each, -(-length // LEAF))]) for length in run)
     return b"".join(digests)
 
 
-def file_digest(spans: Sequence[Span], digests: bytes) -> bytes:
+def file_digest(spans: Spans, digests: bytes) -> bytes:
     """The digest of a file over its segments; `digests` holds theirs, `WIDTH` bytes each, in the order of the spans."""
-    fields = [domain(b"file"), integer(len(spans))]
     kinds = {kind: string(kind.value.encode()) for kind in SegmentKind}
-    at = 0
-    for kind, name, offset, length, _, _ in spans:
-        raw = name_bytes(name)
-        fields += (kinds[kind], _one(len(raw)), raw, _three(offset, length, WIDTH), digests[at : at + WIDTH])
-        at += WIDTH
-    return xxhash.xxh3_128_digest(b"".join(fields))
+    fields = zip(
+        map(kinds.__getitem__, spans.kinds),
+        *_strings(names_bytes(spans.names)),
+        map(_three, spans.offsets, spans.lengths, repeat(WIDTH)),
+        split(digests),
+        strict=True,
+    )
+    head = domain(b"file"), integer(len(spans))
+    return xxhash.xxh3_128_digest(b"".join(chain(head, chain.from_iterable(fields))))
+
+
+def _strings(raw: Sequence[bytes]) -> tuple[Iterable[bytes], Sequence[bytes]]:
+    """The lengths of strings as the layout writes them, and the strings."""
+    sizes = [*map(len, raw)]
+    written = {size: integer(size) for size in {*sizes}}
+    return map(written.__getitem__, sizes), raw
 
 
 class Member(NamedTuple):
@@ -137,27 +155,32 @@ def sidecars(members: Sequence[Member]) -> bytes:
     return _sha256(b"sidecars", _listed(members))
 
 
-class TensorFact(NamedTuple):
-    """A tensor in the logical content: its name's bytes, dtype as written, shape, and its segment's digest."""
+class TensorFacts(NamedTuple):
+    """Tensors in the logical content, by column: their names' bytes, dtypes as written, shapes, segments' digests."""
 
-    name: bytes
-    dtype: bytes
-    shape: tuple[int, ...]
-    digest: bytes
+    names: Sequence[bytes]
+    dtypes: Sequence[str]
+    shapes: Sequence[tuple[int, ...]]
+    digests: Sequence[bytes]
 
 
-def logical_content(tensors: Iterable[TensorFact]) -> bytes:
+def logical_content(tensors: TensorFacts) -> bytes:
     """Digest of the tensors wherever they lie: the same weights in other shards have the same."""
-    ordered = sorted(tensors)
-    fields = [domain(b"logical"), integer(len(ordered))]
-    kinds: dict[tuple[bytes, tuple[int, ...]], bytes] = {}  # a checkpoint has few pairs of dtype and shape
-    for name, dtype, shape, digest in ordered:
-        kind = kinds.get((dtype, shape))
-        if kind is None:
-            kind = string(dtype) + integer(len(shape)) + b"".join(map(integer, shape)) + _DIGEST_PREFIX
-            kinds[dtype, shape] = kind
-        fields += (_one(len(name)), name, kind, digest)
-    return hashlib.sha256(b"".join(fields)).digest()
+    names, dtypes, shapes, digests = tensors
+    # A checkpoint has few pairs of dtype and shape.
+    kinds = {pair: _kind(*pair) for pair in {*zip(dtypes, shapes, strict=True)}}
+    kind = map(kinds.__getitem__, zip(dtypes, shapes, strict=True))
+    written = [*zip(*_strings(names), kind, digests, strict=True)]
+    items = sorted(written, key=itemgetter(1))
+    if any(starmap(eq, pairwise(map(itemgetter(1), items)))):  # tensors of one name
+        keys = [*zip(names, map(str.encode, dtypes), shapes, digests, strict=True)]
+        items = [written[place] for place in sorted(range(len(keys)), key=keys.__getitem__)]
+    head = domain(b"logical"), integer(len(items))
+    return hashlib.sha256(b"".join(chain(head, chain.from_iterable(items)))).digest()
+
+
+def _kind(dtype: str, shape: tuple[int, ...]) -> bytes:
+    return string(dtype.encode()) + integer(len(shape)) + b"".join(map(integer, shape)) + _DIGEST_PREFIX
 
 
 class HeaderFact(NamedTuple):

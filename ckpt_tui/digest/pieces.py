@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, islice, repeat
+from operator import sub
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
@@ -60,8 +61,8 @@ class Pieces:
         if last - first == 1:
             digests = digest(data)
         else:
-            ends = self._ends[first : last + 1]
-            digests = b"".join([digest(data[begin - offset : end - offset]) for begin, end in pairwise(ends)])
+            ends = [*map(sub, self._ends[first : last + 1], repeat(offset))]
+            digests = b"".join(map(digest, map(data.__getitem__, map(slice, ends, islice(ends, 1, None)))))
         self.leaves[first * WIDTH : last * WIDTH] = digests
 
     def segments(self) -> bytes:
@@ -80,13 +81,15 @@ def segments_of(lengths: Sequence[int], data: bytes) -> bytes:
 
 def _leaves(lengths: Iterable[int]) -> Iterator[int]:
     """The lengths of all leaves."""
-    for length in lengths:
-        if length > LEAF:
+    for longer, run in groupby(lengths, LEAF.__lt__):
+        if not longer:
+            yield from filter(None, run)
+            continue
+        for length in run:
             whole, rest = divmod(length, LEAF)
-            yield from [LEAF] * whole
-            length = rest  # noqa: PLW2901 - what is left of it
-        if length:
-            yield length
+            yield from repeat(LEAF, whole)
+            if rest:
+                yield rest
 
 
 def _starts(ends: Sequence[int]) -> Iterator[int]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..facts.files import Segmentation
     from .control import Control
     from .crew import Crew
-    from .cut import Span
+    from .cut import Spans
 
 
 class Digests(NamedTuple):
@@ -145,7 +145,7 @@ def _drop_pages(descriptor: int) -> None:
 def read_digests(
     descriptor: int,
     size: int,
-    spans: tuple[Span, ...],
+    spans: Spans,
     *,
     wants: Wants,
     buffer: memoryview,
@@ -162,7 +162,7 @@ def read_digests(
     sha256 = hashlib.sha256(usedforsecurity=False) if wants.sha256 else None
     git_sha1 = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False) if wants.git_sha1 else None
     hashes = [hash_.update for hash_ in (sha256, git_sha1) if hash_]
-    pieces = Pieces([span.length for span in spans])
+    pieces = Pieces(spans.lengths)
     source = Source(descriptor, pieces)
     reading = InOrder(source, hashes, advance) if hashes else AnyOrder(source, advance)
     with crew.helped(reading.step, reading.helpers) if crew else nullcontext():

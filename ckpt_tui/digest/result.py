@@ -14,7 +14,6 @@ from ..facts.files import (
     Role,
     Segment,
     Segmentation,
-    SegmentKind,
     Severity,
     Source,
     State,
@@ -22,12 +21,12 @@ from ..facts.files import (
 )
 from ..facts.scan import DIGEST_LAYOUT, SCAN_SCHEMA, ScanResult, Totals
 from . import layout
-from .cut import cut, segments, split
+from .cut import cut, segments
 from .survey import APART
 from .zeros import written_zeros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from .cache import Earlier, Record
     from .hashing import Outcome
@@ -208,14 +207,19 @@ def _content_sha256(whole: Sequence[tuple[Outcome, Record]]) -> str | None:
 
 
 def _logical(whole: Sequence[tuple[Outcome, Record]]) -> bytes:
-    return layout.logical_content(tensor for outcome, record in whole for tensor in _tensors(outcome, record))
-
-
-def _tensors(outcome: Outcome, record: Record) -> Iterable[layout.TensorFact]:
-    spans = cut(outcome.file.header, outcome.file.size).spans
-    for (kind, name, _, _, dtype, shape), digest in zip(spans, split(record.segments), strict=True):
-        if kind is SegmentKind.TENSOR:
-            yield layout.TensorFact(layout.name_bytes(name), (dtype or "").encode(), shape or (), digest)
+    """Over the tensors of all files. A file that is whole holds its header and then its tensors, and no gaps."""
+    names: list[bytes] = []
+    dtypes: list[str] = []
+    shapes: list[tuple[int, ...]] = []
+    digests: list[bytes] = []
+    for outcome, record in whole:
+        if outcome.file.header:
+            tensors = outcome.file.header.tensors
+            names += layout.names_bytes(tensors.names)
+            dtypes += tensors.dtypes
+            shapes += tensors.shapes
+            digests += layout.split(record.segments)[1:]
+    return layout.logical_content(layout.TensorFacts(names, dtypes, shapes, digests))
 
 
 def _sidecars(outcomes: Sequence[Outcome]) -> str | None:

@@ -19,9 +19,9 @@ from ..present.safe import from_bytes
 from ..present.units import count
 from .buffers import new_buffer
 from .cache import Earlier, Record
-from .cut import Span, cut, split
+from .cut import Spans, cut
 from .filesystem import open_for_writing
-from .layout import WIDTH, file_digest
+from .layout import WIDTH, file_digest, split
 from .pagecache import PastCache
 from .passes import Moved
 from .pieces import Pieces, segments_of
@@ -45,7 +45,7 @@ class _Found(NamedTuple):
     sha256: bytes | None
     #: The header's bytes, and how it cuts the file.
     header: bytes
-    spans: tuple[Span, ...]
+    spans: Spans
 
 
 class Scrubber:
@@ -113,7 +113,7 @@ class Scrubber:
         size = record.stamp.size
         raw, header = self._header(past, size) if record.segmentation is Segmentation.SAFETENSORS else (b"", None)
         segmentation, spans = cut(header, size)
-        pieces = Pieces([span.length for span in spans])
+        pieces = Pieces(spans.lengths)
         sha256 = hashlib.sha256(usedforsecurity=False) if record.sha256 else None
         git_sha1 = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False) if record.git_sha1 else None
         for piece in pieces:

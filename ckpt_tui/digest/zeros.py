@@ -11,8 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..present.units import count
-from .cut import split
-from .layout import LEAF, leaf_digest, segment_digest
+from .layout import LEAF, leaf_digest, segment_digest, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,13 +64,13 @@ def written_zeros(header: Header, segments: bytes) -> str | None:
 
     `segments` are the digests of the header and of every tensor, in the file's order.
     """
-    lengths = {tensor.length for tensor in header.tensors if tensor.length >= _SMALLEST}
-    zeros = {length: zeros_digest(length) for length in lengths}
+    zeros = {length: zeros_digest(length) for length in {*header.tensors.lengths} if length >= _SMALLEST}
     digests = split(segments)[1:]
     if len(digests) != len(header.tensors) or not set(zeros.values()).intersection(digests):
         return None
-    empty = [zeros.get(tensor.length) == digest for tensor, digest in zip(header.tensors, digests, strict=True)]
-    runs = list(_runs(header.tensors, empty))
+    tensors = [*header.tensors]
+    empty = [zeros.get(tensor.length) == digest for tensor, digest in zip(tensors, digests, strict=True)]
+    runs = list(_runs(tensors, empty))
     lone = sum(len(run.tensors) == 1 for run in runs)
     found = [tensor for run in runs if run.is_suspicious(lone) for tensor in run.tensors]
     if not found:

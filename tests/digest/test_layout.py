@@ -7,12 +7,13 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckpt_tui.checkpoint.model import Header, TensorEntry
+from ckpt_tui.checkpoint.model import Header, TensorEntry, Tensors
 from ckpt_tui.digest import layout
 from ckpt_tui.digest.cut import EXTENT, cut
 from ckpt_tui.digest.pieces import LONGEST, Pieces
 from ckpt_tui.facts.files import Segmentation, SegmentKind
 from ckpt_tui.present.safe import escape
+from tests.digest.plain import domain, integer, listed, sha256, string
 from tests.support.checkpoints import noise
 
 # Around the leaf's size, small, and nothing.
@@ -67,7 +68,7 @@ def headers(draw: st.DrawFn) -> Header:
         tensors.append(TensorEntry(escape(name), "U8", (length,), start, length))
         end = start + length
     tensors.sort(key=lambda t: (t.offset, t.length, layout.name_bytes(t.name)))
-    return Header(raw, tuple(tensors), {})
+    return Header(raw, Tensors.of(tensors), {})
 
 
 @given(headers(), st.integers(-30, 30))
@@ -89,12 +90,12 @@ def test_every_byte_lies_in_one_segment_also_where_the_file_is_too_short_or_long
 
 
 def test_overlapping_tensors_make_a_file_opaque() -> None:
-    tensors = (TensorEntry("a", "U8", (4,), 8, 4), TensorEntry("b", "U8", (4,), 10, 4))
+    tensors = Tensors.of([TensorEntry("a", "U8", (4,), 8, 4), TensorEntry("b", "U8", (4,), 10, 4)])
     assert cut(Header(b"\0" * 8, tensors, {}), 14).segmentation is Segmentation.EXTENTS
 
 
 def test_a_dimension_that_no_integer_of_the_layout_holds_makes_a_file_opaque() -> None:
-    tensors = (TensorEntry("a", "U8", (1 << 64, 0), 8, 0),)
+    tensors = Tensors.of([TensorEntry("a", "U8", (1 << 64, 0), 8, 0)])
     assert cut(Header(b"\0" * 8, tensors, {}), 8).segmentation is Segmentation.EXTENTS
 
 
@@ -104,7 +105,7 @@ def test_extents_are_16_mib_and_the_last_one_is_what_is_left() -> None:
         (EXTENT, EXTENT),
         (2 * EXTENT, 5),
     ]
-    assert cut(None, 0).spans == ()
+    assert len(cut(None, 0).spans) == 0
 
 
 @given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 9)), min_size=1, max_size=5, unique_by=lambda m: m[0]))
@@ -113,8 +114,32 @@ def test_the_order_in_which_files_are_handed_over_changes_nothing(files: list[tu
     assert layout.content(members) == layout.content(members[::-1])
 
 
+def facts(*tensors: tuple[bytes, str, tuple[int, ...], bytes]) -> layout.TensorFacts:
+    return layout.TensorFacts(*zip(*tensors, strict=True))
+
+
 def test_dtype_and_shape_are_part_of_a_tensor() -> None:
-    one = layout.TensorFact(b"w", b"F16", (2, 3), b"d" * 16)
-    assert (
-        len({layout.logical_content([t]) for t in (one, one._replace(dtype=b"BF16"), one._replace(shape=(3, 2)))}) == 3
-    )
+    one, dtype, shape = ((b"w", *rest, b"d" * 16) for rest in (("F16", (2, 3)), ("BF16", (2, 3)), ("F16", (3, 2))))
+    assert len({layout.logical_content(facts(tensor)) for tensor in (one, dtype, shape)}) == 3
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([b"", b"a", b"aa", b"b"]), st.sampled_from(["F16", "BF16", "F8_E4M3"]),
+            st.sampled_from([(), (2,), (1, 2)]), st.sampled_from([b"d" * 16, b"c" * 16]),
+        ),
+        min_size=1, max_size=6,
+    ),
+    st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_tensors_count_in_one_order_also_where_they_share_a_name(
+    tensors: list[tuple[bytes, str, tuple[int, ...], bytes]], random: Random
+) -> None:
+    ordered = sorted(tensors)
+    random.shuffle(tensors)
+    written = [
+        string(name) + string(dtype.encode()) + listed([integer(one) for one in shape]) + string(digest)
+        for name, dtype, shape, digest in ordered
+    ]
+    assert layout.logical_content(facts(*tensors)) == sha256(domain("logical") + listed(written))

@@ -21,7 +21,7 @@ from ckpt_tui.digest import passes
 from ckpt_tui.digest.buffers import new_buffer, place
 from ckpt_tui.digest.control import Control
 from ckpt_tui.digest.crew import Crew
-from ckpt_tui.digest.cut import Span
+from ckpt_tui.digest.cut import Span, Spans
 from ckpt_tui.digest.layout import LEAF
 from ckpt_tui.digest.passes import Moved
 from ckpt_tui.digest.pieces import LONGEST
@@ -41,12 +41,12 @@ LENGTHS = st.lists(
 WANTS = st.sampled_from([Wants(sha256=False), Wants(), Wants(sha256=False, git_sha1=True), Wants(git_sha1=True)])
 
 
-def spans_of(lengths: list[int]) -> tuple[Span, ...]:
+def spans_of(lengths: list[int]) -> Spans:
     spans, offset = [], 0
     for number, length in enumerate(lengths):
         spans.append(Span(SegmentKind.TENSOR, f"t{number}", offset, length))
         offset += length
-    return tuple(spans)
+    return Spans.of(spans)
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def read_by(threads: int, path: Path, spans: tuple[Span, ...], wants: Wants, advance: Callable[[int], None]) -> Digests:
+def read_by(threads: int, path: Path, spans: Spans, wants: Wants, advance: Callable[[int], None]) -> Digests:
     """The digests of a file, read by one thread that has it and others that can only help."""
     control = Control(SystemClock())
     size = path.stat().st_size

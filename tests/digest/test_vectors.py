@@ -73,7 +73,7 @@ def coded_file(raw: bytes, how: str) -> bytes:
     end = 8 + int.from_bytes(raw[:8], "little")
     made = cut(header_of(raw[:end]) if how == Segmentation.SAFETENSORS else None, len(raw))
     assert made.segmentation == how
-    return layout.file_digest(made.spans, segments_of([span.length for span in made.spans], raw))
+    return layout.file_digest(made.spans, segments_of(made.spans.lengths, raw))
 
 
 def members(rows: list[dict[str, Any]], digest: str = "digest") -> list[layout.Member]:
@@ -97,14 +97,14 @@ def coded(vector: dict[str, Any]) -> bytes | None:  # noqa: PLR0911 - one for ea
         case "sidecars":
             return layout.sidecars(members(vector["files"]))
         case "logical":
+            tensors = vector["tensors"]
             return layout.logical_content(
-                layout.TensorFact(
-                    tensor["name"].encode(),
-                    tensor["dtype"].encode(),
-                    tuple(tensor["shape"]),
-                    bytes.fromhex(tensor["digest"]),
+                layout.TensorFacts(
+                    [tensor["name"].encode() for tensor in tensors],
+                    [tensor["dtype"] for tensor in tensors],
+                    [tuple(tensor["shape"]) for tensor in tensors],
+                    [bytes.fromhex(tensor["digest"]) for tensor in tensors],
                 )
-                for tensor in vector["tensors"]
             )
         case "identity":
             headers = []
