@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ..facts import ranksets
-from ..facts.agreement import Between
+from ..facts.agreement import Between, Standing
 from . import units
 
 if TYPE_CHECKING:
@@ -19,6 +19,15 @@ _NAMED = 3
 #: How sentences about an agreement speak of ranks (`facts.ranksets.named`).
 _RANKS = re.compile(r"\branks? (?:(\d+)|\[([\d,-]+)\])(?![\w.])")
 _SNAPSHOT = re.compile(r"/models--([^/]+)/snapshots/([0-9a-f]{40})/?$")
+
+
+#: Whom a difference is about comes first, what it is held against last.
+_ORDER = (Standing.WRONG, Standing.MINORITY, Standing.UNDECIDED, Standing.MAJORITY, Standing.RIGHT)
+
+
+def minority_first(groups: Iterable[Group]) -> list[Group]:
+    """Groups in the order in which they are listed: by standing, then the smaller before the larger."""
+    return sorted(groups, key=lambda group: (_ORDER.index(group.standing), len(group.ranks), group.ranks))
 
 
 class Sides:

@@ -169,5 +169,6 @@ def _course(settings: RankSettings) -> tuple[str, ...]:
         ("--keep-going", settings.keep_going),
         ("--identity-only", settings.scan.identity_only),
         ("--strict", settings.strict),
+        ("--fast", not settings.scan.sha256),
     )
     return tuple(flag for flag, on in chosen if on)

@@ -9,7 +9,7 @@ from ..facts import ranksets
 from ..facts.agreement import CauseCode, Verdict
 from ..facts.files import Severity
 from ..present import drills, units, words
-from ..present.sides import Sides
+from ..present.sides import Sides, minority_first
 from .document import Block, Code, Document, Heading, Inline, Line, Listing, Paragraph, Part, Room, Table, line
 from .matrix import matrix
 
@@ -104,7 +104,7 @@ class _Writer:
         return Table(("", ""), tuple((line(label), line(fact)) for label, fact in facts), "<<")
 
     def _groups(self) -> Iterator[Part]:
-        groups = self._agreement.groups
+        groups = minority_first(self._agreement.groups)
         if not groups:
             return
         yield Heading(2, ("Groups",))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..facts import ranksets
 from ..facts.agreement import Standing
 from ..present import units
+from ..present.sides import minority_first
 from .document import Cell, Matrix, Room
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _rows(agreement: Agreement, sides: Sides) -> Iterator[tuple[str, str | None,
         for rank in agreement.absent:
             yield f"rank {rank}, absent", None, rank
         return
-    for group in agreement.groups[:_ROWS]:
+    for group in minority_first(agreement.groups)[:_ROWS]:
         yield f"{group.name}: {units.count(len(group.ranks), 'rank')}", group.name, group.ranks[0]
     loose = [report.rank for report in agreement.ranks if report.group is None]
     if loose:

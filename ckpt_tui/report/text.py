@@ -9,7 +9,7 @@ from ..facts.agreement import DifferenceKind
 from ..facts.files import Role, Severity, Source, State
 from ..present import drills, units, words
 from ..present.glyphs import RECORDED, state_mark
-from ..present.sides import Sides
+from ..present.sides import Sides, minority_first
 from . import records
 from .columns import table, wrapped
 
@@ -173,8 +173,9 @@ def _folded(said: Sequence[tuple[int, str]], hosts: dict[int, str]) -> list[str]
 def _groups(agreement: Agreement, sides: Sides) -> list[str]:
     """Who holds what: the ranks of each group, and the folder where a group is one rank."""
     paths = {report.rank: report.path for report in agreement.ranks}
+    listed = minority_first(agreement.groups)[:LISTED]
     rows = [["group", "name" if sides.named else "ranks", "copies", "content", "standing", "where"]]
-    for group in agreement.groups[:LISTED]:
+    for group in listed:
         distinct = dict.fromkeys(paths[rank] for rank in group.ranks)
         where = next(iter(distinct)) + (f" and {len(distinct) - 1:,} more" if len(distinct) > 1 else "")
         digest = group.content or group.identity or ""
@@ -189,7 +190,7 @@ def _groups(agreement: Agreement, sides: Sides) -> list[str]:
     lines = table(rows, "<<><<<")
     if len(agreement.groups) > LISTED:
         lines.append(f"  and {units.count(len(agreement.groups) - LISTED, 'more group')}")
-    for group in agreement.groups[:LISTED]:
+    for group in listed:
         if group.evidence:
             lines += wrapped(f"{group.name}  ", "; ".join(group.evidence), hang=7)
     return lines

@@ -226,6 +226,17 @@ def test_ranks_that_count_differently_are_told_so(tmp_path: Path) -> None:
     assert not any(rank.out for rank in ended)
 
 
+def test_ranks_that_would_go_another_course_are_told_so(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "a")
+    with Ranks(2) as ranks:
+        ranks.start(0, folder)
+        ranks.start(1, folder, "--fast", "--strict", "--identity-only")
+        ended = ranks.end()
+    assert [(one.code, one.out) for one in ended] == [(2, "")] * 2
+    assert all("was started with no such option, rank 1 (" in one.err for one in ended)
+    assert all("with --identity-only --strict --fast" in one.err for one in ended)
+
+
 def test_where_gloo_cannot_form_on_one_rank_all_compare_through_the_store(tmp_path: Path) -> None:
     folders = [write_checkpoint(tmp_path / "a"), flipped(tmp_path / "b")]
     with Ranks(2) as ranks:

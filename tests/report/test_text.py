@@ -123,6 +123,12 @@ def test_a_scan_shows_its_digests_whole_and_a_line_for_each_file() -> None:
         assert piece in shown
 
 
+def test_the_minority_is_listed_before_those_it_differs_from() -> None:
+    lines = [line.split() for line in text(agreement_of([TINY, TINY, TINY, FLIPPED, TINY])).splitlines()]
+    groups = [words[:2] for words in lines if words[:1] in (["A"], ["B"])]
+    assert groups[:4] == [["B", "[3]"], ["A", "[0-2,4]"], ["B", "1"], ["A", "4"]]
+
+
 def test_what_needs_somebody_comes_first_and_is_named_in_the_headline() -> None:
     finding = Finding(code="truncated", severity=Severity.ERROR, message=f"{S2}: 5 bytes short", file=S2)
     note = Finding(code="total-size", severity=Severity.NOTE, message="the index says 1 byte")

@@ -69,7 +69,12 @@ def bundles(ranks: Mapping[int, RankRow], agreement: Agreement | None, unfolded:
             made += [Bundle(row.status.rank, (row,), groups.get(row.status.rank)) for row in rows]
         else:
             made.append(Bundle(first, tuple(rows), groups.get(first)))
-    return sorted(made, key=lambda bundle: (_urgency(bundle, agreement), bundle.key))
+    return sorted(made, key=lambda bundle: (_urgency(bundle, agreement), *_size(bundle), bundle.key))
+
+
+def _size(bundle: Bundle) -> tuple[int, ...]:
+    """Of groups that stand alike the smaller comes first, and each stays together."""
+    return (len(bundle.group.ranks), bundle.group.ranks[0]) if bundle.group else (0, 0)
 
 
 def _likeness(row: RankRow, group: Group | None, *, many: bool) -> object:
