@@ -224,9 +224,13 @@ def _cut(row: TableRow | None) -> str | None:
 
 
 def key_of(segment: Segment | DifferingSegment) -> Key:
+    """What tells it from the others."""
+    return make_key(segment.kind, segment.name, segment.offset)
+
+
+def make_key(kind: SegmentKind, name: str, offset: int) -> Key:
     """Tensors are told by name wherever they lie; what has no name by its place."""
-    named = segment.kind in {SegmentKind.TENSOR, SegmentKind.HEADER}
-    return segment.kind, segment.name, 0 if named else segment.offset
+    return kind, name, 0 if kind in {SegmentKind.TENSOR, SegmentKind.HEADER} else offset
 
 
 def same(one: Segment, other: Segment) -> bool:

@@ -58,6 +58,20 @@ def lacking(agreement: Agreement, testimonies: Sequence[Testimony], file: str) -
     )
 
 
+def completed(
+    agreement: Agreement, testimonies: Sequence[Testimony], file: str, told: Mapping[str, tuple[Segment, ...]]
+) -> list[Testimony]:
+    """The testimonies with the segments of a file that the sides have told since, by their labels."""
+    spokesmen = _spokesmen(agreement, testimonies)
+    more = {spokesmen[label].fingerprint.rank: segments for label, segments in told.items() if label in spokesmen}
+    return [
+        replace(one, segments={**one.segments, file: more[one.fingerprint.rank]})
+        if one.fingerprint.rank in more
+        else one
+        for one in testimonies
+    ]
+
+
 def differing(agreement: Agreement, testimonies: Sequence[Testimony], file: str) -> tuple[DifferingSegment, ...]:
     """All segments of a file that differ, bare, by their place. CkptError where they can't be held side by side."""
     _difference(agreement, file)

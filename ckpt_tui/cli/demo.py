@@ -74,7 +74,7 @@ def command(
         if stage.fault:
             print(f"demo: {stage.fault}", file=sys.stderr)
         master = staging.free_address()
-        with staging.other_ranks(stage, master, max_rate, folder / "ranks.log"):
+        with staging.other_ranks(stage, master, max_rate, folder / "ranks.log", hold=not headless):
             if headless:
                 return _headless(stage, master, max_rate, format_)
             return _on_screen(stage, master, max_rate, ascii_only=ascii_only)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
-_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -55,12 +54,13 @@ class Age(click.ParamType[float]):
     """A time span: `90s`, `12h`, `7d`."""
 
     name = "age"
+    pattern = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds as a float."""
         if isinstance(value, float):
             return value
-        match = _AGE.fullmatch(str(value).strip())
+        match = self.pattern.fullmatch(str(value).strip())
         if match is None:
             self.fail(f"{value!r} is no time span; write it like 90s, 12h or 7d", param, ctx)
         return float(match[1]) * _SECONDS[match[2]]

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _GRACE = 0.8
 #: How many facts may be given with --with, and how long each may be.
 _FACTS, _FACT_CHARS = 64, 1024
+#: Seconds after the last question for which ranks are held ready, unless the user says otherwise.
+HOLD = 600.0
 #: Seconds between two lines of progress.
 _PROGRESS = 5.0
 
@@ -60,9 +62,19 @@ class Gated(click.Command):
             args, gate = args[:at], args[at + 1 :]
             if not gate:
                 raise click.UsageError("after -- comes the command to become", ctx)
-        rest = super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, _with_hold_time(args))
         ctx.params["gate"] = tuple(gate)
         return rest
+
+
+def _with_hold_time(args: list[str]) -> list[str]:
+    """`--hold` alone as `--hold=10m`: the word after it may be the path."""
+    given: list[str] = []
+    for place, word in enumerate(args):
+        following = args[place + 1] if place + 1 < len(args) else ""
+        alone = word == "--hold" and not Age.pattern.fullmatch(following)
+        given.append(f"--hold={HOLD:.0f}s" if alone else word)
+    return given
 
 
 @click.command(cls=Gated)
@@ -77,6 +89,12 @@ class Gated(click.Command):
     default="60s",
     show_default=True,
     help="How long a rank may be silent before it is lost.",
+)
+@click.option(
+    "--hold",
+    type=Age(),
+    metavar="[TIME]",
+    help=f"Where files differ, stay ready to be asked, until TIME after the last question.  [TIME: {HOLD / 60:.0f}m]",
 )
 @click.option("--keep-going", is_flag=True, help="Read every byte also where the headers differ.")
 @click.option("--identity-only", is_flag=True, help="Compare configs, indexes and headers alone; read no tensor.")
@@ -108,6 +126,7 @@ def command(
     rank: int | None,
     join_timeout: float,
     rank_timeout: float,
+    hold: float | None,
     keep_going: bool,
     identity_only: bool,
     given: tuple[str, ...],
@@ -141,6 +160,7 @@ def command(
         scan=scan_settings(identity_only=identity_only, **scan),
         join_timeout=join_timeout,
         rank_timeout=rank_timeout,
+        hold=hold or 0.0,
         keep_going=keep_going,
         strict=strict,
         given=facts(given),
@@ -280,7 +300,7 @@ def _leave_on_signals(session: Session) -> None:
     """Ctrl+C and a launcher's SIGTERM end the session; after the verdict nothing does. A second Ctrl+C is final."""
 
     def leave(number: int, _frame: object) -> None:
-        if number == signal.SIGINT and session.cancelled:
+        if number == signal.SIGINT and session.cancelled and session.held is None:
             os._exit(Exit.INTERRUPTED)
         session.cancel(grace=0.0 if number == signal.SIGINT else _GRACE)
 

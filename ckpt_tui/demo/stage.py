@@ -113,7 +113,7 @@ def _plant_fault(weights: list[CheckpointFile], folder: Path) -> str:
     return f"one bit flipped in {where}"
 
 
-def rank_arguments(stage: Stage, rank: int, master: str, max_rate: float) -> list[str]:
+def rank_arguments(stage: Stage, rank: int, master: str, max_rate: float, *, hold: bool = False) -> list[str]:
     """The arguments that make a process this rank of the demo's session."""
     return [
         str(stage.folders[rank]),
@@ -122,6 +122,7 @@ def rank_arguments(stage: Stage, rank: int, master: str, max_rate: float) -> lis
         f"--rank={rank}",
         f"--cache-dir={stage.cache_dir}",
         f"--max-rate={max_rate:.0f}",
+        *(["--hold"] if hold else []),
     ]
 
 
@@ -133,13 +134,16 @@ def free_address() -> str:
 
 
 @contextmanager
-def other_ranks(stage: Stage, master: str, max_rate: float, log: Path) -> Iterator[None]:
-    """Ranks 1 and up as processes of their own; whatever happens, none outlives the block."""
+def other_ranks(stage: Stage, master: str, max_rate: float, log: Path, *, hold: bool) -> Iterator[None]:
+    """Ranks 1 and up as processes of their own; whatever happens, none outlives the block.
+
+    With `hold` they stay ready to be asked after the verdict.
+    """
     processes: list[subprocess.Popen[bytes]] = []
     try:
         with log.open("wb") as output:
             for rank in range(1, len(stage.folders)):
-                arguments = rank_arguments(stage, rank, master, max_rate)
+                arguments = rank_arguments(stage, rank, master, max_rate, hold=hold)
                 command = [sys.executable, "-P", "-m", "ckpt_tui", "ranks", *arguments]
                 processes.append(
                     subprocess.Popen(

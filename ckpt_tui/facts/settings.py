@@ -45,5 +45,7 @@ class RankSettings(Fact, frozen=True, kw_only=True):
     keep_going: bool = False
     #: A warning turns the code 0 into 1; here, because the codes of all ranks are to be the same.
     strict: bool = False
+    #: For so many seconds after the last question ranks that differ stay ready to be asked; 0: they leave at once.
+    hold: float = 0.0
     #: Facts beside the checkpoint that must be equal on all ranks: escaped names and values.
     given: tuple[tuple[str, str], ...] = ()

@@ -12,7 +12,7 @@ from .display import see_off, show_verdict
 from .gather import GatherBroken, StoreGather
 from .gloo import GlooGather
 from .messages import BadMessage, Break, decode, encode
-from .store import NobodyThere, StoreLost, connect, local_address_towards
+from .store import NobodyThere, Store, StoreLost, connect, local_address_towards
 from .telemetry import COMMITTED, OPEN
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Channel:
             show_verdict(self._store, self._joined.meeting.call, agreement)
             self._shown = True
 
-    def part(self, company: int, seconds: float, *, hosts_store: bool) -> bool:
+    def acknowledge(self, company: int, seconds: float) -> bool:
         """Wait until `company` ranks, this one among them, have written their results; whether all have.
 
         The answer is decided once: what some ranks go on to do on the strength of it, all do or none.
@@ -205,13 +205,21 @@ class Channel:
             if self._shown:
                 see_off(self._store, self._joined.meeting.call, _SEE_OFF, self._clock)
             here = self._count(f"{self.base}/done", company, end) >= company
-            together = self._store.decide(f"{self.base}/together", b"", b"yes" if here else b"no") == b"yes"
-            self._store.add(f"{self.base}/left", 1)
-            if hosts_store:  # the others are still to read that
-                self._count(f"{self.base}/left", company, end, step=0)
+            return self._store.decide(f"{self.base}/together", b"", b"yes" if here else b"no") == b"yes"
         except StoreLost:
             return False
-        return together
+
+    def see_off(self, company: int, seconds: float, *, hosts_store: bool, held: bool) -> None:
+        """This rank asks nothing more; where the store goes with it, wait until `company` ranks have said the same.
+
+        Those who were held (`held`) and those who left at once are counted apart.
+        """
+        end = self._clock.monotonic() + seconds
+        key = f"{self.base}/{'let-go' if held else 'left'}"
+        with suppress(StoreLost):
+            self._store.add(key, 1)
+            if hosts_store:
+                self._count(key, company, end, step=0)
 
     def _count(self, key: str, company: int, end: float, *, step: int = 1) -> int:
         """Add to a counter, and wait until it has come to `company`; where it stands then, or at the end."""
@@ -222,6 +230,11 @@ class Channel:
             look = min(look * 1.5, _LOOK_LAST)
             count = self._store.add(key, 0)
         return count
+
+    @property
+    def store(self) -> Store:
+        """The connection to the store, whose watch is the session's."""
+        return self._store
 
     def close(self) -> None:
         """Nothing more will be asked of the store."""

@@ -13,6 +13,7 @@ from ..agreement.tables import key_of
 from ..agreement.targets import targets
 from ..digest.ranges import has_digest, is_zeros
 from ..facts.drill import LEAF
+from ..facts.outcome import CkptError
 from .messages import Digests, Looks, Seen, Step, encode
 
 if TYPE_CHECKING:
@@ -91,7 +92,10 @@ def _in_order(asked: Sequence[A], told: Sequence[B]) -> Iterator[tuple[A, B]]:
 
 def _leaves(witness: Witness, target: Target) -> bytes:
     """The digests of a segment's leaves; none where they are not known here."""
-    tables = zip(witness.segments(target.file), witness.leaves(target.file), strict=False)
+    try:
+        tables = zip(witness.segments(target.file), witness.leaves(target.file), strict=False)
+    except CkptError:
+        return b""
     return next((digests for segment, digests in tables if key_of(segment) == target.key), b"")
 
 

@@ -15,7 +15,7 @@ from ..agreement import Testimony, failed, files_to_descend, groups_of, judge
 from ..facts.agreement import Agreement, Fingerprint, Stage
 from .calls import nothing
 from .drilling import drilled
-from .messages import Answer, BadMessage, Files, Step, Tables, decode, encode
+from .messages import Answer, BadMessage, Files, Step, Tables, decode, decode_all, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,6 +61,8 @@ class Exchange:
         self._clock = clock
         self._sent: Counter[int] = Counter()
         self._at = 0.0
+        #: What the verdict was made of, the same on every rank.
+        self.heard: list[Testimony] = []
 
     def same_identity(self, witness: Witness) -> bool:
         """Whether all ranks have the same metadata, by one vote of a fixed size."""
@@ -123,6 +125,7 @@ class Exchange:
         ]
 
     def _judged(self, stage: Stage, testimonies: list[Testimony], drills: Drills | None = None) -> Agreement:
+        self.heard = testimonies
         return judge(
             testimonies,
             world_size=self._world_size,
@@ -169,14 +172,7 @@ class Exchange:
 
     def _ask(self, step: Step, kind: type[T], payload: bytes) -> dict[int, T]:
         """What those ranks told that told anything which can be read."""
-        told: dict[int, T] = {}
-        for rank, raw in self._send(step, payload).items():
-            if raw:
-                try:
-                    told[rank] = decode(raw, kind)
-                except BadMessage:
-                    continue
-        return told
+        return decode_all(self._send(step, payload), kind)
 
     def _send(self, step: Step, payload: bytes) -> dict[int, bytes]:
         self._arrive()

@@ -6,15 +6,19 @@ Text from a peer must be what `present.safe` could have made, or the whole messa
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from ..facts.agreement import Fingerprint, SegmentTable, TableRow
+from ..facts.agreement import DifferingSegment, Fingerprint, SegmentTable, TableRow
 from ..facts.base import Fact
+from ..facts.drill import Drill
 from ..facts.status import RankStatus
 from ..present.safe import is_safe
-from ..stream.messages import FileRow, Survey
+from ..stream.messages import FileRow, Place, Survey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: Rises whenever a message below changes in a way that an older reader would get wrong.
 PROTOCOL = 2
@@ -47,6 +51,8 @@ class Hello(Fact, frozen=True, kw_only=True):
     started: int = 0
     #: The address from which it reaches the store: where its Gloo will listen.
     address: str = ""
+    #: Whether it stays ready after the verdict, to be asked.
+    holds: bool = False
     #: Settings that change the course of a session, and so must be equal on all ranks.
     course: tuple[str, ...] = ()
     #: How many more files it may open; None where an older version did not say.
@@ -148,6 +154,34 @@ class Page(Fact, frozen=True, kw_only=True):
     rows: tuple[FileRow, ...]
 
 
+class Question(Fact, frozen=True, kw_only=True):
+    """What is asked of ranks that are held ready, or that they are let go; with neither, that somebody may ask.
+
+    `token` makes it unlike any other. `rank` asks; null for a process that is none.
+    """
+
+    token: str
+    rank: int | None = None
+    place: Place | None = None
+    release: str | None = None
+
+
+class Party(Fact, frozen=True, kw_only=True):
+    """Who answers one question, decided once for all: for each side one rank, and the one that tells the answer."""
+
+    speakers: dict[str, int]
+    lead: int
+
+
+class Told(Fact, frozen=True, kw_only=True):
+    """The answer to a question: a file's differing segments and how many more there are, or a drill; or an error."""
+
+    segments: tuple[DifferingSegment, ...] = ()
+    more: int = 0
+    drill: Drill | None = None
+    error: str = ""
+
+
 class Step(IntEnum):
     """The exchanges of a session, in the order in which they may come: ENTRIES comes after HEADERS."""
 
@@ -197,6 +231,18 @@ def _is_shown(value: Any) -> bool:
         elif isinstance(item, list | tuple):
             rest.extend(item)
     return True
+
+
+def decode_all(given: Mapping[int, bytes], kind: type[T]) -> dict[int, T]:
+    """What those ranks told that told anything which can be read."""
+    told: dict[int, T] = {}
+    for rank, raw in given.items():
+        if raw:
+            try:
+                told[rank] = decode(raw, kind)
+            except BadMessage:
+                continue
+    return told
 
 
 def encode_line(message: Hello | Listed) -> bytes:

@@ -18,11 +18,13 @@ from ..facts.ranksets import named
 from ..facts.status import Phase, RankStatus
 from ..facts.version import TOOL
 from ..present.safe import error_text
+from ..stream.messages import Holding
 from .calls import LOOK
 from .channel import Broken, Channel
 from .display import Display
 from .exchange import Exchange
 from .gather import GatherBroken
+from .holding import Held, why_not
 from .joining import Joined, Joining
 from .messages import Break
 from .status import StatusMaker
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from ..facts.settings import RankSettings
     from .environment import Place
     from .messages import Hello
+    from .telemetry import Telemetry
 
 #: Seconds: how long the ranks wait for each other's results to be written, how long survivors wait for one another, how
 #: long an unfinished survey may still take then, and how long a rank that leaves early stays to tell the others.
@@ -54,8 +57,12 @@ class Session:
         *,
         clock: Clock | None = None,
         note: Callable[[str], None] = lambda _line: None,
+        screen: bool = False,
     ) -> None:
-        """`note` gets lines for people: who is being waited for, and what had to be done otherwise."""
+        """`note` gets lines for people: who is being waited for, and what had to be done otherwise.
+
+        `screen`: somebody sits at this rank; ranks that are held ready wait for his questions, while he is there.
+        """
         self._clock = clock or SystemClock()
         self._place = place
         self._work = Work(target, settings.scan, rank=self._number, clock=self._clock, given=settings.given)
@@ -81,6 +88,12 @@ class Session:
         self._joining: Joining | None = None
         self._channel: Channel | None = None
         self._company = place.world_size
+        self._exchange: Exchange | None = None
+        self._screen = screen
+        #: This rank as it is held ready after the verdict; why it is not, once there is one.
+        self.held: Held | None = None
+        self._is_held = False
+        self._not_held = ""
 
     # --- for anybody
 
@@ -107,9 +120,14 @@ class Session:
 
     def statuses(self) -> dict[int, RankStatus]:
         """The newest known status of every rank, this one's included. Never blocks."""
-        telemetry = self._joining.telemetry if self._joining else None
+        telemetry = self._telemetry
         heard = telemetry.heard if telemetry else {}
-        gone = {**(telemetry.gone if telemetry and self._phase is not Phase.DONE else {}), **self._absent}
+        gone: dict[int, str] = {}
+        if telemetry and self._phase is not Phase.DONE:
+            gone |= telemetry.gone
+        elif telemetry and self._is_held:  # of those who stay, who has left has not been lost
+            gone |= {rank: why for rank, why in telemetry.gone.items() if rank not in telemetry.left}
+        gone |= self._absent
         known = {}
         for rank in range(self._place.world_size):
             status = heard.get(rank)
@@ -123,6 +141,13 @@ class Session:
                 status = msgspec.structs.replace(status, phase=phase, error=gone[rank])
             known[rank] = status
         return known
+
+    @property
+    def holding(self) -> Holding | None:
+        """Whether this rank stays ready to be asked; None before the verdict."""
+        if self.held is not None:
+            return self.held.state
+        return Holding(ready=False, reason=self._not_held) if self._not_held else None
 
     # --- the session
 
@@ -142,8 +167,9 @@ class Session:
             raise
         self._parting = True
         self._phase, self._doing = Phase.DONE, ""
-        if self._joining and self._joining.telemetry:
-            self._joining.telemetry.hurry()
+        self._prepare_to_stay(agreement)
+        if self._telemetry:
+            self._telemetry.hurry()
         if self._channel is not None and self._place.rank == agreement.speaker:
             self._channel.show(agreement)
         return agreement
@@ -151,17 +177,59 @@ class Session:
     def part(self) -> bool:
         """The result is written: wait, 5 s at most, until every rank's is, so that nobody is cut short.
 
-        Whether all ranks acknowledged: the same answer on each that can still ask.
+        Then stay ready to be asked, where that was wished and there is something to ask. Whether all ranks
+        acknowledged: the same answer on each that can still ask.
         """
-        acknowledged = self._channel is not None and self._channel.part(
-            self._company, _PART, hosts_store=self._place.hosts_store
-        )
-        if self._joining and self._joining.telemetry:
-            self._joining.telemetry.leave("has ended", _TELL)
+        acknowledged = self._channel is not None and self._channel.acknowledge(self._company, _PART)
+        if self.held is not None:
+            self._stay(self.held)
+        if self._channel is not None:
+            self._channel.see_off(self._company, _PART, hosts_store=self._place.hosts_store, held=self.held is not None)
+        if self._telemetry:
+            self._telemetry.leave("has ended", _TELL)
         if self._channel is not None:
             self._channel.close()
         self._work.close()
         return acknowledged
+
+    def _prepare_to_stay(self, agreement: Agreement) -> None:
+        """Whether there is something to ask after the verdict, and who stays for it: the same on all who stay."""
+        holders = {rank for rank, hello in self._members.items() if hello.holds} - self._absent.keys()
+        self._not_held = why_not(agreement, self._settings, self._place, holders)
+        if self._channel is None or self._exchange is None:
+            self._not_held = self._not_held or "the other ranks cannot be reached any more"
+        elif not self._not_held:
+            self.held = Held(
+                store=self._channel.store,
+                session=self._channel.base,
+                rank=self._number(),
+                holders=holders,
+                agreement=agreement,
+                heard=self._exchange.heard,
+                work=self._work,
+                gone=lambda: self._telemetry.gone if self._telemetry else {},
+                leaving=self._why_leave,
+                limit=self._settings.hold,
+                screen=self._screen,
+                serves=self._place.hosts_store,
+                clock=self._clock,
+                note=self._note,
+            )
+
+    def _stay(self, held: Held) -> None:
+        """Be held, until all are let go or this rank has to leave."""
+        self._doing, self._is_held = "held ready to be asked", True
+        if not held.run():
+            self._channel = None  # whom this rank leaves, or has lost, it does not wait for
+        self._doing, self._is_held = "", False
+        self._company = held.company
+
+    def _why_leave(self) -> str | None:
+        """Why a rank that is held cannot stay."""
+        if self._leave_at is not None:
+            return "interrupted"
+        failure = self._telemetry.failure if self._telemetry else None
+        return None if failure is None else str(failure)
 
     def _run(self) -> Agreement:
         self._work.begin()
@@ -197,7 +265,7 @@ class Session:
 
     def _compare(self, channel: Channel) -> Agreement:
         """The session as it should be: every rank stays until the verdict stands."""
-        exchange = Exchange(
+        exchange = self._exchange = Exchange(
             channel.form(self._place, self._note),
             members=self._members,
             world_size=self._place.world_size,
@@ -238,7 +306,7 @@ class Session:
         reason = why.reason or f"{named(why.absent)} {'was' if len(why.absent) == 1 else 'were'} lost"
         ranks = [rank for rank in sorted(joined.meeting.members) if rank not in why.absent]
         gather = channel.through_store("rest", ranks, seconds=_SURVIVE)
-        exchange = Exchange(
+        exchange = self._exchange = Exchange(
             gather,
             members=joined.meeting.members,
             world_size=self._place.world_size,
@@ -258,7 +326,7 @@ class Session:
         self._note(reason)
         self._channel = None  # it has nobody to part from
         witness = self._work.stop(reason, _SURVEY)
-        telemetry = self._joining.telemetry if self._joining else None
+        telemetry = self._telemetry
         known = {**(telemetry.gone if telemetry else {}), **self._absent}
         if rank_0 is not None:
             known[0] = rank_0
@@ -279,15 +347,21 @@ class Session:
 
     def _watch(self) -> None:
         """Called while anything is waited for: raises what ends the session as it was."""
+        if self._is_held and self.held is not None:
+            self.held.watch()
         if self._parting:
             return
-        telemetry = self._joining.telemetry if self._joining else None
+        telemetry = self._telemetry
         if telemetry is not None and telemetry.broken is not None:
             raise Broken(telemetry.broken)
         if self._leave_at is not None and self._clock.monotonic() >= self._leave_at:
             raise Interrupted("interrupted; the other ranks were told" if telemetry else "interrupted")
         if telemetry is not None and telemetry.failure is not None:
             raise telemetry.failure
+
+    @property
+    def _telemetry(self) -> Telemetry | None:
+        return self._joining.telemetry if self._joining else None
 
     def _number(self) -> int:
         return self._place.number
@@ -303,12 +377,12 @@ class Session:
 
     def _go(self, phase: Phase, doing: str) -> None:
         self._phase, self._doing = phase, doing
-        if self._joining and self._joining.telemetry:
-            self._joining.telemetry.hurry()
+        if self._telemetry:
+            self._telemetry.hurry()
 
     def _tell(self, error: BaseException) -> None:
         """Say why this rank leaves; where the store goes with it, stay for a moment, so that the others hear it."""
-        telemetry = self._joining.telemetry if self._joining else None
+        telemetry = self._telemetry
         if telemetry is None or telemetry.failure is not None:
             return
         self._error = "interrupted" if isinstance(error, Interrupted) else error_text(error)

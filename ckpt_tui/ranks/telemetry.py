@@ -72,6 +72,8 @@ class Telemetry:
         #: The newest status of every other rank that was heard, and the ranks that are gone with what is known of them.
         self.heard: Mapping[int, RankStatus] = {}
         self.gone: Mapping[int, str] = {}
+        #: Those among them that have left by themselves.
+        self.left: frozenset[int] = frozenset()
         #: The break that was declared, by this rank or another.
         self.broken: Break | None = None
         #: Why telemetry ended before its time.
@@ -170,6 +172,7 @@ class Telemetry:
             for rank, pulse in pulses.items()
             if pulse.left is not None
         }
+        self.left = frozenset(gone)
         for rank in ended:
             gone.setdefault(rank, self._ended(rank, peers, liveness))
         for rank, seconds in liveness.silent().items():

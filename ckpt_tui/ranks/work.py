@@ -67,8 +67,14 @@ class Work:
     def stop(self, why: str, seconds: float) -> Witness:
         """Stop reading, and tell what is known by now; a survey that is not there yet gets `seconds`."""
         wait([self._survey], seconds)
-        self.scanner.cancel()
+        if not self._result.done():
+            self.scanner.cancel()
         return self._witness(unfinished=f"not read to the end: {why}")
+
+    def stay(self, watch: Callable[[], None]) -> Witness:
+        """What is known, after the verdict; `watch` raises what ends the wait for bytes that are read again."""
+        self._watch = watch
+        return self._witness()
 
     def close(self) -> None:
         """Nothing more will be asked."""

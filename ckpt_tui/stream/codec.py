@@ -114,6 +114,9 @@ def split_result(result: ScanResult | Agreement) -> Iterator[ResultPart]:
 
 def split_drill(row: DrillRow) -> Iterator[DrillRow]:
     """An answer as slices that each fit a line; a segment whose name alone does not is counted in `more`."""
+    if len(_encoder.encode(row.drill)) > _SLICE_BYTES:
+        yield DrillRow(place=row.place, state=DrillState.FAILED, error="the answer is too long")
+        return
     pieces: list[list[DifferingSegment]] = [[]]
     room, lost = _SLICE_BYTES, 0
     for segment in row.segments:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..facts.files import Severity
 from ..facts.outcome import CkptError, Exit, Interrupted
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..facts.clock import Clock
     from ..facts.files import Finding
+    from ..stream.messages import Place
     from ..stream.outbox import Outbox
 
 #: Findings that go into the log one by one, and characters of one line.
@@ -39,6 +40,20 @@ class Job(Protocol):
 
     def code(self) -> int | None:
         """The exit code, once there is a verdict."""
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A job that stays after its verdict, to be asked what lies below it."""
+
+    def descend(self, place: Place) -> None:
+        """Look into a place; the answer is a row. From any thread."""
+
+    def release(self) -> None:
+        """Nothing more will be asked. From any thread."""
+
+    def held(self) -> bool:
+        """Whether others stay until they are let go."""
 
 
 class Post:

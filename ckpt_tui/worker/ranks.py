@@ -12,8 +12,9 @@ from ..report import json
 from ..report.write import write
 from ..stream import rows
 from ..stream.codec import split_result
-from ..stream.messages import Level
+from ..stream.messages import DrillRow, DrillState, Level
 from . import verdicts
+from .answers import Answers
 from .files import FileRows
 from .heard import Heard
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from ..facts.agreement import Agreement
     from ..facts.clock import Clock
     from ..facts.settings import RankSettings
-    from ..ranks import Place
+    from ..ranks import Place as RankPlace
+    from ..stream.messages import Place
     from .post import Post
 
 
@@ -29,7 +31,7 @@ class RanksJob:
     """One rank of a session."""
 
     def __init__(
-        self, target: str, place: Place, settings: RankSettings, clock: Clock, *, result: str | None = None
+        self, target: str, place: RankPlace, settings: RankSettings, clock: Clock, *, result: str | None = None
     ) -> None:
         """`result` is a file for the agreement's JSON, which the lowest surviving rank writes."""
         self._place, self._settings, self._clock, self._result = place, settings, clock, result
@@ -42,10 +44,12 @@ class RanksJob:
         self._join = (
             ""
             if place.agent_store
-            else f"ckpt-tui ranks {escape(target)} --master {master} --world-size {world_size} --rank"
+            else f"ckpt-tui ranks {escape(target)} --hold --master {master} --world-size {world_size} --rank"
         )
         self._notes: list[str] = []
-        self._session = Session(target, place, settings, clock=clock, note=self._notes.append)
+        self._session = Session(target, place, settings, clock=clock, note=self._notes.append, screen=True)
+        self._answers = Answers()
+        self._refused: dict[Place, DrillRow] = {}
         self._files = FileRows(self._session.scanner, self._rank)
 
     def work(self) -> None:
@@ -60,8 +64,30 @@ class RanksJob:
         self._session.part()
 
     def cancel(self) -> None:
-        """Leave before the verdict; the others are told."""
-        self._session.cancel()
+        """Leave before the verdict; the others are told. After it, let them go."""
+        if self._session.held is None:
+            self._session.cancel()
+        else:
+            self.release()
+
+    def descend(self, place: Place) -> None:
+        """Ask the ranks that are held ready."""
+        held, holding = self._session.held, self._session.holding
+        if held is not None and held.state.ready:
+            held.ask(place)
+        else:
+            why = holding.reason if holding else "there is no verdict yet"
+            failed = DrillRow(place=place, state=DrillState.FAILED, error=f"nobody can be asked: {why}")
+            self._refused = {**self._refused, place: failed}
+
+    def release(self) -> None:
+        """Let all ranks go that are held ready."""
+        if self._session.held is not None:
+            self._session.held.release("the screen has let them go")
+
+    def held(self) -> bool:
+        """Whether ranks are held ready."""
+        return self._session.held is not None and self._session.held.state.ready
 
     def watch(self, rank: int) -> None:
         """Send this rank's file rows from now on."""
@@ -110,3 +136,6 @@ class RanksJob:
             for part in split_result(found):
                 post.outbox.put(part)
             post.outbox.put(verdicts.agreement_verdict(found, now, strict=self._settings.strict))
+        if found is not None and (holding := self._session.holding) is not None:
+            post.outbox.put(holding)
+        self._answers.publish(post, {**self._refused, **(self._session.held.rows if self._session.held else {})})

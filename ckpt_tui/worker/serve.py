@@ -11,10 +11,10 @@ from ..facts.outcome import Exit
 from ..facts.version import TOOL
 from ..present.safe import unexpected
 from ..stream.codec import decode_command
-from ..stream.messages import PROTOCOL, Bye, Hello, Level, Mode, Quit, Resync, Watch
+from ..stream.messages import PROTOCOL, Bye, Descend, Hello, Level, Mode, Quit, Release, Resync, Watch
 from ..stream.outbox import Outbox
 from .lifetime import claim_stdin, claim_stdout, die_with_parent, give_way, write_all
-from .post import Post, reason_of
+from .post import Answering, Post, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from ..facts.clock import Clock
     from .post import Job
 
-#: Seconds between two looks at the counters, and between two beats.
-_LOOK, _BEAT = 0.1, 1.0
+#: Seconds between two looks at the counters, and between two beats; how long others may take to be let go on a quit,
+#: less than a screen waits for its worker.
+_LOOK, _BEAT, _LET_GO = 0.1, 1.0, 0.8
 
 
 def serve(make: Callable[[], Job], clock: Clock, *, mode: Mode) -> NoReturn:
@@ -72,6 +73,12 @@ class _Worker:
                 case Watch(rank=rank):
                     if self._job is not None:
                         self._job.watch(rank)
+                case Descend(place=place):
+                    if (asked := self._asked()) is not None:
+                        asked.descend(place)
+                case Release():
+                    if (asked := self._asked()) is not None:
+                        asked.release()
                 case None:
                     self._post.log(Level.WARNING, "a command that is not known was skipped")
         os._exit(Exit.INTERRUPTED)
@@ -90,11 +97,18 @@ class _Worker:
                 self._job.publish(self._post)
                 # The verdict is out: whoever has seen it need not wait for what the other ranks still do.
                 if self._quit.is_set() and self._job.code() is not None:
+                    if (asked := self._asked()) is not None and asked.held():
+                        thread.join(_LET_GO)
                     break
             thread.join(_LOOK)
         code, reason = self._end()
         self._post.outbox.close(Bye(code=code, reason=reason))
         return code
+
+    def _asked(self) -> Answering | None:
+        """The job, if it is one that may be asked."""
+        job: object = self._job
+        return job if isinstance(job, Answering) else None
 
     def _work(self, make: Callable[[], Job]) -> None:
         try:

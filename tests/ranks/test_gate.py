@@ -173,6 +173,6 @@ def test_all_go_on_or_none(connections: Callable[[], Store]) -> None:
         return Channel(joined, clock=SystemClock(), watch=nothing)
 
     impatient, late = channel(), channel()
-    assert not impatient.part(2, 0.0, hosts_store=False)
+    assert not impatient.acknowledge(2, 0.0)
     # Both are there now; the first has gone home.
-    assert not late.part(2, 5.0, hosts_store=False)
+    assert not late.acknowledge(2, 5.0)
