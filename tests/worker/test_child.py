@@ -172,8 +172,10 @@ def test_ranks_stream_all_ranks_and_the_watched_ones_files(checkpoint: Path, tmp
         zero.until(lambda state: len(state.files.get(0, {})) == 6 and len(state.ranks) == 2, 60)
         zero.source.send(Watch(rank=1))
         zero.until(lambda state: state.watched == 1 and list(state.files) == [1])
-        state = zero.until(lambda state: state.ended, 60)
-        assert one.until(lambda state: state.ended, 60).verdict == state.verdict
+        zero.until(lambda state: state.holding, 60)
+        zero.source.send(Quit())
+        state = zero.until(lambda state: state.ended)
+        assert one.until(lambda state: state.ended).verdict == state.verdict
     assert state.verdict is not None
     assert (state.verdict.word, state.verdict.code) == (Word.DIFFER, 1)
     assert "model-00002-of-00003.safetensors" in state.verdict.lines[0]
