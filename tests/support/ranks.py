@@ -57,6 +57,7 @@ class Ranks:
     world_size: int
     options: tuple[str, ...] = ()
     port: int = field(default_factory=free_port)
+    host: str = "127.0.0.1"
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _streams: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     _since: float = field(default_factory=time.monotonic)
@@ -90,7 +91,7 @@ class Ranks:
         """
         command = [
             *(*before, sys.executable, "-m", *program, "ranks", str(folder), "--json", "--no-cache"),
-            *("--master", f"127.0.0.1:{self.port}", "--world-size", str(world_size or self.world_size)),
+            *("--master", f"{self.host}:{self.port}", "--world-size", str(world_size or self.world_size)),
             *(() if rank is None else ("--rank", str(rank))),
             *self.options,
             *options,
@@ -110,9 +111,13 @@ class Ranks:
         """The process of a rank."""
         return self._processes[str(name)]
 
+    def mark(self) -> None:
+        """Count seconds from now on."""
+        self._since = time.monotonic()
+
     def signal(self, name: int | str, number: signal.Signals) -> None:
         """Send a rank a signal, and count seconds from now on."""
-        self._since = time.monotonic()
+        self.mark()
         self.process(name).send_signal(number)
 
     def said(self, name: int | str) -> str:
