@@ -74,7 +74,11 @@ _SCAN_OPTIONS = (
     click.option("--cache-dir", type=click.Path(file_okay=False), help="Where the digest cache lies."),
     click.option("--max-age", type=Age(), help="Read again what was hashed longer ago, e.g. 7d."),
     click.option("--max-rate", type=Rate(), default=0.0, help="Read at most this many bytes a second, e.g. 200M."),
-    click.option("--drop-page-cache", is_flag=True, help="Release each file's cached pages after it was read."),
+    click.option(
+        "--drop-page-cache",
+        is_flag=True,
+        help="Release what was read from the page cache, as reading goes on.",
+    ),
     click.option("--include", multiple=True, metavar="GLOB", help="Add weights that the index does not name."),
     click.option("--trust-fs", multiple=True, metavar="NAME", help="Vouch for the timestamps of a file system."),
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..checkpoint.opening import open_regular
+from .behind import Behind
 from .cut import cut
 from .filesystem import FileSystem, open_for_writing
 from .layout import file_digest
@@ -17,7 +18,7 @@ from .pieces import Pieces
 from .validity import Stamp, Wants, moved, rest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from ..checkpoint.model import Header
@@ -118,14 +119,11 @@ class Reader:
             self._control.wait_until(seen.monotonic + rest(target.file_system, seen.stamp, now=seen.time))
             written = target.file_system.local and open_for_writing(descriptor)
             made = cut(target.header, size)
-            try:
+            with self._behind(descriptor, block) as advance:
                 digests = read_digests(
                     descriptor, size, made.spans,
-                    wants=target.wants, buffer=buffer, advance=block, crew=self._control.crew,
+                    wants=target.wants, buffer=buffer, advance=advance, crew=self._control.crew,
                 )  # fmt: skip
-            finally:
-                if self._drop:
-                    _drop_pages(descriptor)
             here, there = os.fstat(descriptor), target.path.stat()
         finally:
             os.close(descriptor)
@@ -135,11 +133,22 @@ class Reader:
             raise Moved("device")
         return Reading(digests, made.segmentation, seen, written)
 
+    @contextmanager
+    def _behind(self, descriptor: int, advance: Callable[[int], None]) -> Iterator[Callable[[int], None]]:
+        """Let the pages go of what was read, where that is wished for."""
+        if not self._drop:
+            yield advance
+            return
+        behind = Behind(descriptor)
 
-def _drop_pages(descriptor: int) -> None:
-    """Give the memory back that the kernel keeps a file in; it stays where somebody has it mapped or dirty."""
-    with suppress(OSError):
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        def both(count: int) -> None:
+            behind.advance(count)
+            advance(count)
+
+        try:
+            yield both
+        finally:
+            behind.end()
 
 
 def read_digests(

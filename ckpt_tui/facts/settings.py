@@ -26,7 +26,7 @@ class ScanSettings(Fact, frozen=True, kw_only=True):
     trust_fs: tuple[str, ...] = ()
     max_age: float | None = None
     max_rate: float = 0.0
-    #: Release each file's pages after it was read.
+    #: Release the pages of what was read, as reading goes on.
     drop_page_cache: bool = False
     #: The local hub cache; None: as huggingface_hub resolves it.
     hub_cache: str | None = None

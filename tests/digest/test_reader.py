@@ -18,13 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckpt_tui.digest import passes
+from ckpt_tui.digest.behind import CHUNK
 from ckpt_tui.digest.buffers import new_buffer, place
 from ckpt_tui.digest.control import Control
 from ckpt_tui.digest.crew import Crew
 from ckpt_tui.digest.cut import Span, Spans
 from ckpt_tui.digest.layout import LEAF
+from ckpt_tui.digest.pagecache import resident as resident_pages
 from ckpt_tui.digest.passes import Moved
 from ckpt_tui.digest.pieces import LONGEST
+from ckpt_tui.digest.progress import FileProgress
 from ckpt_tui.digest.reader import Digests, read_digests
 from ckpt_tui.digest.scheduler import Job, run_longest_first
 from ckpt_tui.digest.validity import Wants
@@ -201,6 +204,31 @@ def test_pages_are_released_when_asked_and_else_left_for_the_loader(
         pytest.skip("this file system keeps nothing in the page cache")
     scanned(folder, drop_page_cache=drop)
     assert (resident(weights) < before // 2) is drop
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_file_whose_pages_are_released_is_never_in_memory_as_a_whole(
+    fast: bool, tmp_path: Path, scanned: Callable[..., ScanResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_checkpoint(tmp_path / "model", shards=1, tensors=4, shape=(2048, 2048))
+    weights = next(folder.glob("*.safetensors"))
+    with opened(weights) as descriptor:
+        os.fsync(descriptor)
+        pages = resident_pages(descriptor, weights.stat().st_size)
+        if not pages:
+            pytest.skip("this file system keeps nothing in the page cache, or does not say")
+        left: list[int] = []
+        advance = FileProgress.advance
+
+        def noted(progress: FileProgress, count: int) -> None:
+            advance(progress, count)
+            if progress.name == weights.name and progress.done >= progress.size * (1 + len(left)) // 4:
+                left.append(resident_pages(descriptor, progress.size) or 0)
+
+        monkeypatch.setattr(FileProgress, "advance", noted)
+        scanned(folder, drop_page_cache=True, sha256=not fast, threads=2)
+    at_one_go = 2 * CHUNK // 4096
+    assert [held < pages * (4 - quarter) // 4 + at_one_go for quarter, held in enumerate(left, 1)] == [True] * 4
 
 
 PEAK = """
