@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from .agreement import judge
-from .copies import Copy, drilled, testimonies
+from .copies import Comparison
 from .digest import scan
-from .facts.agreement import Between, Stage, Verdict
+from .facts.agreement import Verdict
 from .facts.clock import Clock, SystemClock
 from .facts.drill import DRILL_BYTES
-from .facts.outcome import RanksDiffer, UsageError
+from .facts.outcome import RanksDiffer
 from .facts.settings import RankSettings, ScanSettings
-from .facts.version import TOOL
 
 if TYPE_CHECKING:
-    from .copies import Watch
+    from .copies.comparison import WatchLook
+    from .copies.copy import Watch
     from .facts.agreement import Agreement
     from .ranks import Place
 
@@ -32,27 +28,23 @@ def compare(
     watch: Watch | None = None,
     clock: Clock | None = None,
     drill_bytes: int = DRILL_BYTES,
+    watch_look: WatchLook | None = None,
 ) -> Agreement:
     """Do these hold the same checkpoint? Folders, files, repo ids of the local hub cache, or saved scans (`.json`).
 
     Each takes the place of a rank, numbered from 0 in the order given. One that cannot be read is an error of its own
     and hides nothing of the others; one that names nothing is a UsageError, before any tensor byte is read.
     `watch(place, scanner)` is entered around each scan, for whoever shows its progress. Where segments differ, at most
-    `drill_bytes` of each copy are read again, to say which bytes those are and why.
+    `drill_bytes` of each copy are read again, to say which bytes those are and why; `watch_look(progress)` is entered
+    around that.
     """
-    settings = settings or ScanSettings()
-    clock = clock or SystemClock()
-    if len(targets) < 2:
-        raise UsageError("comparing takes two checkpoints at least")
-    copies = [Copy.of(place, os.fspath(target), settings, clock) for place, target in enumerate(targets)]
-    for copy in copies:
-        copy.read(watch)
-    stage = Stage.IDENTITY if settings.identity_only else Stage.CONTENT
-    heard = testimonies(copies, stage)
-    verdict = partial(judge, heard, world_size=len(copies), stage=stage, created=clock.time(), tool=TOOL)
-    agreement = verdict()
-    drills = drilled(copies, agreement, heard, drill_bytes) if agreement.differences else {}
-    return msgspec.structs.replace(verdict(drills=drills) if drills else agreement, between=Between.COPIES)
+    comparison = Comparison(
+        [os.fspath(target) for target in targets],
+        settings or ScanSettings(),
+        clock or SystemClock(),
+        drill_bytes=drill_bytes,
+    )
+    return comparison.run(watch, watch_look)
 
 
 def check_ranks(

@@ -107,13 +107,13 @@ def scrub(
         return _print(upkeep.scrub_plan(entries), format_)
     from ..digest.control import Control
     from ..digest.progress import ScanProgress
-    from .progress import shown
+    from .progress import shown, words
     from .stopping import stopping
 
     control, progress = Control(SystemClock(), max_rate), ScanProgress()
     with stopping(control.cancel) as stop:
         try:
-            with shown(progress):
+            with shown(progress, words):
                 report = upkeep.scrub(entries, control, progress)
         except Interrupted as interrupted:
             print(f"ckpt-tui: {interrupted}", file=sys.stderr)

@@ -12,14 +12,16 @@ import click
 from ..facts.drill import DRILL_BYTES
 from ..facts.outcome import Exit, Interrupted, agreement_code
 from .options import Size, format_option, scan_options, scan_settings
-from .progress import shown
+from .progress import look_words, shown, words
 from .reporting import check_report, report_options, write_report
 from .stdout import emit
 from .stopping import stopping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
+    from ..copies import LookProgress
     from ..digest import Scanner
     from ..facts.agreement import Agreement
 
@@ -61,7 +63,13 @@ def command(
     turns = _Turns()
     with stopping(turns.cancel) as stop:
         try:
-            agreement = compare(*targets, settings=settings, watch=turns.watch, drill_bytes=drill_bytes)
+            agreement = compare(
+                *targets,
+                settings=settings,
+                watch=turns.watch,
+                drill_bytes=drill_bytes,
+                watch_look=lambda looking: shown(looking, look_words),
+            )
         except Interrupted as interrupted:
             print(f"ckpt-tui: {interrupted}", file=sys.stderr)
             return stop.code
@@ -69,6 +77,10 @@ def command(
     emit(_rendered(agreement, format_))
     code = agreement_code(agreement, strict=strict)
     return code if saved or code is not Exit.SAME else Exit.UNDECIDED
+
+
+def _shown_looking(progress: LookProgress) -> AbstractContextManager[None]:
+    return shown(progress, look_words)
 
 
 class _Turns:
@@ -90,7 +102,7 @@ class _Turns:
         self._scanners.append(scanner)
         if self._cancelled:
             scanner.cancel()
-        with shown(scanner.progress):
+        with shown(scanner.progress, words):
             yield
 
 

@@ -6,13 +6,14 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..present import units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from ..copies import LookProgress
     from ..digest import ScanProgress
 
 #: A scan that is done within this time shows no bar.
@@ -37,14 +38,28 @@ def words(progress: ScanProgress, elapsed: float) -> str:
     return "  ".join(parts)
 
 
+def look_words(progress: LookProgress, _elapsed: float) -> str:
+    """`12.0 of 64.0 MiB  19 %  of what differs read again`."""
+    done, total = progress.bytes_done, progress.bytes_total
+    unit = units.size_unit(total)
+    share = f"{units.in_unit(done, unit)} of {units.in_unit(total, unit)} {unit[0]}"
+    return f"{share}  {units.percent(done, total)}  of what differs read again"
+
+
+P = TypeVar("P", "ScanProgress", "LookProgress")
+
+
 @contextmanager
-def shown(progress: ScanProgress) -> Iterator[None]:
-    """Draw a bar while the work inside goes on, and wipe it away at the end; nothing where stderr is no terminal."""
+def shown(progress: P, said: Callable[[P, float], str]) -> Iterator[None]:
+    """Draw a bar while the work inside goes on, and wipe it away at the end; nothing where stderr is no terminal.
+
+    `said(progress, seconds)` is what stands beside the bar.
+    """
     if not sys.stderr.isatty():
         yield
         return
     over = threading.Event()
-    painter = threading.Thread(target=_paint, args=(progress, over), name="progress", daemon=True)
+    painter = threading.Thread(target=_paint, args=(progress, said, over), name="progress", daemon=True)
     painter.start()
     try:
         yield
@@ -53,7 +68,7 @@ def shown(progress: ScanProgress) -> Iterator[None]:
         painter.join()
 
 
-def _paint(progress: ScanProgress, over: threading.Event) -> None:
+def _paint(progress: P, said: Callable[[P, float], str], over: threading.Event) -> None:
     if over.wait(_PATIENCE):
         return
     from rich.console import Console
@@ -67,7 +82,7 @@ def _paint(progress: ScanProgress, over: threading.Event) -> None:
             started = progress.started
             if started is not None:
                 total, done = progress.bytes_total, progress.bytes_done
-                bar.update(task, total=total, completed=done, words=words(progress, time.monotonic() - started))
+                bar.update(task, total=total, completed=done, words=said(progress, time.monotonic() - started))
             bar.refresh()
             if over.wait(_PERIOD):
                 return

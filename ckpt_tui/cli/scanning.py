@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..digest import Scanner
 from ..facts.outcome import Interrupted
-from .progress import shown
+from .progress import shown, words
 from .stopping import stopping
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def scanned(path: str, settings: ScanSettings) -> ScanResult | int:
     scanner = Scanner(path, settings)
     with stopping(scanner.cancel) as stop:
         try:
-            with shown(scanner.progress):
+            with shown(scanner.progress, words):
                 return scanner.run()
         except Interrupted as interrupted:
             print(f"ckpt-tui: {interrupted}", file=sys.stderr)

@@ -40,6 +40,26 @@ def scan(path: str, settings: str) -> None:
 
 
 @command.command()
+@click.argument("targets", nargs=-1, required=True)
+@click.option("--settings", required=True, help="ScanSettings as JSON.")
+@click.option("--drill-bytes", type=int, required=True, help="How much of each may be read again.")
+@click.option("--strict", is_flag=True, help="Leave with 1 on warnings too.")
+def compare(targets: tuple[str, ...], settings: str, drill_bytes: int, *, strict: bool) -> None:
+    """Compare copies on this machine, and answer what is asked below the verdict."""
+    from ..worker.serve import serve
+
+    clock = SystemClock()
+    decoded = msgspec.json.decode(settings, type=ScanSettings)
+
+    def make() -> Any:
+        from ..worker.compare import CompareJob
+
+        return CompareJob(targets, decoded, clock, drill_bytes=drill_bytes, strict=strict)
+
+    serve(make, clock, mode=Mode.COMPARE)
+
+
+@command.command()
 @click.argument("address")
 @click.option("--wait", type=float, required=True, help="Seconds in which there has to be a session.")
 @click.option("--session", type=int, help="Its number in the store's directory.")
