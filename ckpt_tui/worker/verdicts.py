@@ -10,6 +10,7 @@ from ..facts.outcome import Exit, agreement_code, scan_code
 from ..facts.ranksets import named
 from ..facts.status import Phase
 from ..present import words
+from ..present.sides import Sides
 from ..report import records
 from ..stream.messages import VerdictRow, Word
 
@@ -79,9 +80,10 @@ def _listed(lines: Sequence[str]) -> tuple[str, ...]:
 
 def agreement_verdict(agreement: Agreement, now: float, *, strict: bool = False) -> VerdictRow:
     """How a session came out: the sentence, who is missing, and where it differs. `strict` is `agreement_code`'s."""
-    text = agreement.summary
+    sides = Sides.of(agreement)
+    text = sides.told(agreement.summary)
     if agreement.verdict is Verdict.AGREE:
-        text += f"; {words.rested_on(agreement, now)}"
+        text += f"; {words.rested_on(agreement, now, sides.count(len(agreement.ranks)))}"
     lines = []
     for difference in agreement.differences:
         names = ", ".join(segment.name for segment in difference.segments[:2])
@@ -93,9 +95,9 @@ def agreement_verdict(agreement: Agreement, now: float, *, strict: bool = False)
     if agreement.absent and agreement.verdict is not Verdict.INCOMPLETE:
         also = f"{named(agreement.absent)} lost"
     elif agreement.errors and agreement.verdict is not Verdict.UNDECIDED:
-        also = f"{named(error.rank for error in agreement.errors)} failed"
+        also = sides.told(f"{named(error.rank for error in agreement.errors)} failed")
     lines += agreement.absent_detail
-    lines += [f"rank {error.rank}: {error.message}" for error in agreement.errors]
+    lines += [sides.told(f"rank {error.rank}: {error.message}") for error in agreement.errors]
     return VerdictRow(
         word=Word(words.verdict_word(agreement)),
         text=text,
