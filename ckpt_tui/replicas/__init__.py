@@ -6,14 +6,24 @@ The entrances are imported when they are first used: torch, which they need, tak
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..facts.outcome import RanksDiffer
 
 #: Where each entrance is.
-_HOMES: dict[str, str] = {}
+_HOMES = {
+    "ControlLost": "control",
+    "StepRefused": "schema",
+    "broadcast_trainable_parameters": "synchronize",
+    "synchronize_gradients": "synchronize",
+}
 
-__all__ = ["RanksDiffer"]
+__all__ = ["ControlLost", "RanksDiffer", "StepRefused", "broadcast_trainable_parameters", "synchronize_gradients"]
+
+if TYPE_CHECKING:
+    from .control import ControlLost
+    from .schema import StepRefused
+    from .synchronize import broadcast_trainable_parameters, synchronize_gradients
 
 
 def __getattr__(name: str) -> Any:
