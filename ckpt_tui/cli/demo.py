@@ -14,7 +14,8 @@ import click
 
 from ..facts.outcome import Exit, UsageError
 from ..present.safe import escape
-from .open import is_terminal, speaks_utf8, wants_no_colour
+from .lines import plain_option, record_options, recorder
+from .open import is_terminal, watch
 from .options import Rate, Size, format_option
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 )
 @click.option("--headless", is_flag=True, help="No screen: print the agreement and leave with its code.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with plain ASCII.")
+@plain_option
+@record_options
 @format_option()
 def command(
     *,
@@ -47,6 +50,9 @@ def command(
     max_rate: float,
     headless: bool,
     ascii_only: bool,
+    line_by_line: bool,
+    record: str | None,
+    force: bool,
     format_: str,
 ) -> int:
     """Watch real ranks find the one bit that differs.
@@ -55,8 +61,11 @@ def command(
     """
     from ..demo import stage as staging
 
-    if not headless and not is_terminal():
-        raise UsageError("the demo's screen needs a terminal; without one: ckpt-tui demo --headless [--json]")
+    if headless and (line_by_line or record is not None):
+        raise UsageError("--headless prints the agreement alone: leave --plain and --record out")
+    if not headless and not line_by_line and not is_terminal():
+        raise UsageError("the demo's screen needs a terminal; without one: ckpt-tui demo --plain or --headless")
+    recording = recorder(record, force=force)
     # Without this a SIGTERM would leave gigabytes behind in the temporary folder.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
@@ -77,7 +86,14 @@ def command(
         with staging.other_ranks(stage, master, max_rate, folder / "ranks.log", hold=not headless):
             if headless:
                 return _headless(stage, master, max_rate, format_)
-            return _on_screen(stage, master, max_rate, ascii_only=ascii_only)
+            return watch(
+                ["ranks", *staging.rank_arguments(stage, 0, master, max_rate)],
+                title=escape(str(stage.folders[0])),
+                start_view="ranks",
+                ascii_only=ascii_only,
+                line_by_line=line_by_line,
+                recorder=recording,
+            )
 
 
 def _leave(number: int, _frame: object) -> None:
@@ -92,16 +108,3 @@ def _headless(stage: Stage, master: str, max_rate: float, format_: str) -> int:
         return subprocess.run([*command, f"--format={format_}"], stdin=subprocess.DEVNULL, check=False).returncode
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
-
-
-def _on_screen(stage: Stage, master: str, max_rate: float, *, ascii_only: bool) -> int:
-    from ..demo.stage import rank_arguments
-    from ..tui import run
-
-    return run(
-        ["ranks", *rank_arguments(stage, 0, master, max_rate)],
-        title=escape(str(stage.folders[0])),
-        start_view="ranks",
-        ascii_only=ascii_only or not speaks_utf8(),
-        plain=wants_no_colour(),
-    )

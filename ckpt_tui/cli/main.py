@@ -23,6 +23,7 @@ COMMANDS = {
     "compare": "do these folders hold the same checkpoint? (no ranks)",
     "ranks": "one rank of a session: does every rank hold the same?",
     "attach": "the screen on a session of ranks that runs elsewhere",
+    "replay": "a recording (`--record FILE`), shown again",
     "report": "a saved result again: for people, an issue tracker or a browser",
     "cache": "the digests that this machine remembers: list, prune, read again",
     "demo": "real ranks on this machine, a real checkpoint, one deliberate fault",

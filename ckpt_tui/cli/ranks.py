@@ -21,7 +21,8 @@ from ..present import units
 from ..present.safe import error_text, escape, unexpected
 from ..worker.lifetime import claim_stdout, write_all
 from .gate import Gate
-from .open import is_own_terminal, speaks_utf8, wants_no_colour
+from .lines import record_options, recorder
+from .open import is_own_terminal, watch
 from .options import Age, as_arguments, format_option, scan_options, scan_settings
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def _with_hold_time(args: list[str]) -> list[str]:
 )
 @click.option("--tui", is_flag=True, help="Open the screen on this rank. Elsewhere, `ckpt-tui attach` opens one.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw the screen with plain ASCII.")
+@record_options
 @scan_options
 @format_option()
 @click.pass_context
@@ -134,6 +136,8 @@ def command(
     result: str | None,
     tui: bool,
     ascii_only: bool,
+    record: str | None,
+    force: bool,
     format_: str,
     gate: tuple[str, ...],
     **scan: Any,
@@ -149,7 +153,9 @@ def command(
     stdout is CMD's.
     """
     if tui:
-        return _on_screen(ctx, path, ascii_only=ascii_only)
+        return _on_screen(ctx, path, ascii_only=ascii_only, record=record, force=force)
+    if record is not None:
+        raise UsageError("--record goes with --tui; from outside:  ckpt-tui attach HOST:PORT --plain --record FILE")
     opening = Gate(gate) if gate else None
     # torch warns on fd 2 of every connection that is slow; what matters is said by us.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
@@ -174,10 +180,9 @@ def command(
     os._exit(_take_part(session, stdout, format_, result, strict=strict, gate=opening))
 
 
-def _on_screen(ctx: click.Context, path: str, *, ascii_only: bool) -> int:
+def _on_screen(ctx: click.Context, path: str, *, ascii_only: bool, record: str | None, force: bool) -> int:
     """The rank is the screen's worker: it gets every option that says what to read, where to meet and how to judge."""
     from ..ranks import Flags, find_place
-    from ..tui import run
     from .worker import RANK_PARAMS
 
     given = ctx.params
@@ -194,12 +199,13 @@ def _on_screen(ctx: click.Context, path: str, *, ascii_only: bool) -> int:
             "--tui needs a terminal of its own, which a launcher's children have not: start the ranks without it, "
             f"and from a terminal:  ckpt-tui attach {place.store}"
         )
-    return run(
+    return watch(
         ["ranks", *as_arguments(RANK_PARAMS, given), "--", path],
         title=escape(path),
         start_view="ranks",
-        ascii_only=ascii_only or not speaks_utf8(),
-        plain=wants_no_colour(),
+        ascii_only=ascii_only,
+        line_by_line=False,
+        recorder=recorder(record, force=force),
     )
 
 

@@ -11,6 +11,8 @@ import os
 import re
 import unicodedata
 
+import msgspec
+
 from ..facts.outcome import CkptError
 
 # Other (Cc, Cf, Cs, Co, Cn) and separators that break or hide: line, paragraph, and every space but the plain one.
@@ -60,6 +62,22 @@ def is_safe(text: str) -> bool:
         return escape(unescape(text)) == text
     except (ValueError, OverflowError):
         return False
+
+
+def is_all_safe(value: object) -> bool:
+    """Whether all text in a message is safe to show. A loop: a peer chooses how deep and long it is."""
+    rest: list[object] = [msgspec.to_builtins(value)]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, str):
+            if not is_safe(item):
+                return False
+        elif isinstance(item, dict):
+            rest.extend(item.keys())
+            rest.extend(item.values())
+        elif isinstance(item, list | tuple):
+            rest.extend(item)
+    return True
 
 
 def from_bytes(raw: bytes) -> str:

@@ -55,6 +55,13 @@ def duration(seconds: float) -> str:
     return f"{total // 86400} d {total % 86400 // 3600} h"
 
 
+def stopwatch(seconds: float) -> str:
+    """A place in a time span, to the second: `0:42`, `1:05:00`."""
+    total = int(max(seconds, 0.0))
+    hours = f"{total // 3600}:" if total >= 3600 else ""
+    return f"{hours}{total % 3600 // 60:0{2 if hours else 1}}:{total % 60:02}"
+
+
 def age(seconds: float) -> str:
     """How long ago: `now`, `33 s`, `12 m`, `5 h`, `3 d`."""
     if seconds < 1:

@@ -6,7 +6,7 @@ Text from a peer must be what `present.safe` could have made, or the whole messa
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -14,7 +14,7 @@ from ..facts.agreement import DifferingSegment, Fingerprint, SegmentTable, Table
 from ..facts.base import Fact
 from ..facts.drill import Drill
 from ..facts.status import RankStatus
-from ..present.safe import is_safe
+from ..present.safe import is_all_safe
 from ..stream.messages import FileRow, Place, Survey
 
 if TYPE_CHECKING:
@@ -212,25 +212,9 @@ def decode(raw: bytes, kind: type[T]) -> T:
         message = msgspec.msgpack.decode(raw, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadMessage(type(error).__name__) from error
-    if not _is_shown(msgspec.to_builtins(message)):
+    if not is_all_safe(message):
         raise BadMessage("text that may not be shown")
     return message
-
-
-def _is_shown(value: Any) -> bool:
-    """Whether all text in the value is safe to show. A loop: a peer chooses how deep and long it is."""
-    rest = [value]
-    while rest:
-        item = rest.pop()
-        if isinstance(item, str):
-            if not is_safe(item):
-                return False
-        elif isinstance(item, dict):
-            rest.extend(item.keys())
-            rest.extend(item.values())
-        elif isinstance(item, list | tuple):
-            rest.extend(item)
-    return True
 
 
 def decode_all(given: Mapping[int, bytes], kind: type[T]) -> dict[int, T]:
@@ -258,6 +242,6 @@ def decode_line(line: bytes, kind: type[T]) -> T:
         message = msgspec.json.decode(line, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadMessage(type(error).__name__) from error
-    if not _is_shown(msgspec.to_builtins(message)):
+    if not is_all_safe(message):
         raise BadMessage("text that may not be shown")
     return message

@@ -66,11 +66,11 @@ def decode(line: bytes) -> Envelope:
         return _envelopes.decode(line)
     except msgspec.ValidationError:
         pass
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadLineError(str(error)) from error
     try:
         return Envelope(_numbers.decode(line).seq, None)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise BadLineError(str(error)) from error
 
 
@@ -83,7 +83,7 @@ def decode_command(line: bytes) -> Command | None:
     """The command of a line, or None where it is not known."""
     try:
         return _commands.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -157,5 +157,5 @@ def join_result(parts: Iterable[ResultPart]) -> ScanResult | Agreement:
         if pieces[0].mode is Mode.SCAN:
             return msgspec.json.decode(text, type=ScanResult)
         return msgspec.json.decode(text, type=Agreement)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise BadLineError(str(error)) from error

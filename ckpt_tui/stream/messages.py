@@ -254,4 +254,16 @@ class Release(_Message, frozen=True, tag="release"):
     """Let those go that are held ready: nothing more will be asked."""
 
 
-Command = Quit | Resync | Watch | Descend | Release
+class Pause(_Message, frozen=True, tag="pause"):
+    """Stand still, or go on: of a recording."""
+
+    on: bool
+
+
+class Seek(_Message, frozen=True, tag="seek"):
+    """Jump by so many seconds: in a recording."""
+
+    seconds: float
+
+
+Command = Quit | Resync | Watch | Descend | Release | Pause | Seek

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from .codec import BadLineError, join_drill, join_result
@@ -36,13 +36,22 @@ LOG_LINES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The stream is over. `code` is the process's exit code, negative for a signal, None where it has none."""
+    """The stream is over. `code` is the process's exit code, negative for a signal, None where it has none.
+
+    `said`: how it ended, where there is no process to tell of.
+    """
 
     code: int | None
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Forget everything: the stream begins anew, somewhere else."""
 
 
 #: What a source hands over: numbered messages, lines it could not read (None), log lines of its own, and the end.
-Event = Envelope | LogLine | Ended | None
+Event = Envelope | LogLine | Ended | Restart | None
 
 
 @dataclass(slots=True)
@@ -110,12 +119,21 @@ def apply(state: StreamState, batch: Iterable[Event]) -> Changes:
                 changes.ended = True
             case LogLine():
                 _row(state, event, changes)
+            case Restart():
+                _restart(state)
+                changes.all, changes.resync, changes.snapshot = True, False, True
             case Envelope():
                 if event.seq != state.seq + 1:
                     changes.resync = True
                 state.seq = event.seq
                 _message(state, event, changes)
     return changes
+
+
+def _restart(state: StreamState) -> None:
+    blank = StreamState()
+    for each in fields(state):
+        setattr(state, each.name, getattr(blank, each.name))
 
 
 def _message(state: StreamState, envelope: Envelope, changes: Changes) -> None:

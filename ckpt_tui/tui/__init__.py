@@ -1,4 +1,4 @@
-"""The screen: `run` is the one entrance. Only this package imports textual, and not before the worker runs."""
+"""The screen: `run` and `replay` open it. Only this package imports textual, and not before the worker runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["run"]
+    from ..stream.playback import Player
+    from ..stream.recording import Recorder
+    from .app import CkptApp
+    from .sources import ChildSource
+
+__all__ = ["replay", "run", "worker"]
 
 
 def run(
@@ -19,24 +24,50 @@ def run(
     start_view: Literal["files", "ranks"] = "files",
     ascii_only: bool = False,
     plain: bool = False,
+    recorder: Recorder | None = None,
 ) -> int:
     """Open the screen on a worker (`ckpt-tui _worker ...worker_argv`) and return the exit code.
 
     `title` is the path as escaped text; `plain` leaves colours out, as NO_COLOR asks. The worker ends with the screen.
     The verdict stays on stdout; why there is none goes to stderr.
     """
-    from .sources import ChildSource
-
-    # -P: no module is ever taken from the folder that we stand in, which may be a checkpoint with code in it.
-    source = ChildSource([sys.executable, "-P", "-m", "ckpt_tui", "_worker", *worker_argv])
+    source = worker(worker_argv, recorder)
     try:
         from .app import CkptApp
-        from .farewell import farewell
 
         app = CkptApp(source, path=title, start_view=start_view, ascii_only=ascii_only, plain=plain)
         app.run()
     finally:
         source.close()
+    _part(app, title)
+    return app.return_code or 0
+
+
+def replay(player: Player, *, title: str, ascii_only: bool = False, plain: bool = False) -> int:
+    """Open the screen on a recording and return the exit code, as `run` does."""
+    from .replay import ReplayApp
+
+    try:
+        app = ReplayApp(player, path=title, ascii_only=ascii_only, plain=plain)
+        app.run()
+    finally:
+        player.close()
+    _part(app, title)
+    return app.return_code or 0
+
+
+def worker(argv: Sequence[str], recorder: Recorder | None = None) -> ChildSource:
+    """Start a worker. It ends when the source is closed."""
+    from .sources import ChildSource
+
+    # -P: no module is ever taken from the folder that we stand in, which may be a checkpoint with code in it.
+    return ChildSource([sys.executable, "-P", "-m", "ckpt_tui", "_worker", *argv], recorder=recorder)
+
+
+def _part(app: CkptApp, title: str) -> None:
+    """What stays on the terminal."""
+    from .farewell import farewell
+
     state = app.desk.state
     decided = state.verdict is not None and state.verdict.code is not None
     stream = sys.stdout if decided else sys.stderr
@@ -45,4 +76,3 @@ def run(
         stream.flush()
         stream.buffer.write(said.encode(stream.encoding, "backslashreplace"))
         stream.flush()
-    return app.return_code or 0

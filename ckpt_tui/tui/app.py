@@ -55,6 +55,8 @@ class CkptApp(App[int]):
     TITLE = "ckpt-tui"
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar = [*KEYS]
+    #: What the help lists.
+    keys: ClassVar = KEYS
 
     def __init__(
         self,
@@ -266,7 +268,7 @@ class CkptApp(App[int]):
 
     def action_help(self) -> None:
         """All keys, made from the bindings."""
-        pairs = [(shown(binding.key), binding.description) for binding in (*KEYS, *TABLE_KEYS)]
+        pairs = [(shown(binding.key), binding.description) for binding in (*self.keys, *TABLE_KEYS)]
         self.push_screen(Box("keys", pairs))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:

@@ -27,6 +27,8 @@ def farewell(state: StreamState, path: str) -> list[str]:
         return [f"{verdict.word}  {verdict.text}", *(f"  {line}" for line in verdict.lines)]
     if state.bye is not None and state.bye.code != Exit.INTERRUPTED:
         return [f"{Word.FAILED}  {state.bye.reason or path}"]
+    if state.ended is not None and state.ended.said:
+        return [f"{Word.STOPPED}  {state.ended.said}, before a verdict: {path}"]
     if state.ended is not None and state.bye is None:
         code = state.ended.code
         how = "ended without a verdict" if code is None or code >= 0 else f"died with signal {-code}"

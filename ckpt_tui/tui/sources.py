@@ -17,18 +17,21 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from ..present import safe
 from ..stream.codec import MAX_LINE, BadLineError, decode, encode_command
-from ..stream.messages import Command, Envelope, Level, LogLine, Quit
+from ..stream.messages import Command, Envelope, Level, LogLine, Quit, Resync
 from ..stream.state import Ended, Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..stream.messages import Message
+    from ..stream.recording import Recorder
 
 #: How long a child may take to leave: after `quit`, after SIGTERM, after SIGKILL.
 _GRACE = (1.0, 0.5, 1.0)
 #: Bytes of native output read at once, and characters of it in one line of the log.
 _NATIVE_BYTES, _NATIVE_CHARS = 64 * 1024, 2000
+#: The number of a log line that no native line will ever have.
+_RECORDING_ENDED = -(1 << 60)
 
 
 class Source(Protocol):
@@ -67,8 +70,11 @@ class Inbox:
 class ChildSource:
     """A worker process: events from its stdout, commands to its stdin, its native output into the log."""
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], *, recorder: Recorder | None = None) -> None:
+        """Start `argv`. `recorder` keeps every message, and is asked for nothing but lines."""
         self._inbox = Inbox()
+        self._recorder = recorder
+        self._sending = threading.Lock()
         self._native = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
         self._native_at = 0
         self._native_rest = b""
@@ -102,7 +108,7 @@ class ChildSource:
         """Write a command; a child that is gone does not hear it."""
         stdin = self._process.stdin
         if stdin is not None:
-            with suppress(OSError, ValueError):
+            with self._sending, suppress(OSError, ValueError):
                 stdin.write(encode_command(command))
                 stdin.flush()
 
@@ -139,10 +145,19 @@ class ChildSource:
                     self._inbox.put(None)
                     continue
                 self._inbox.put(_event(line))
+                if self._recorder is not None:
+                    self._record(self._recorder, line)
         code: int | None = None
         with suppress(subprocess.TimeoutExpired):
             code = self._process.wait(5.0)
         self._inbox.put(Ended(code))
+
+    def _record(self, recorder: Recorder, line: bytes) -> None:
+        problem = recorder.take(line)
+        if problem is not None:
+            self._inbox.put(LogLine(number=_RECORDING_ENDED, at=time.time(), level=Level.WARNING, text=problem))
+        if recorder.asks():
+            self.send(Resync())
 
     def _native_lines(self) -> list[Event]:
         try:

@@ -109,6 +109,8 @@ def _ended(state: StreamState, outcome: tuple[str, str]) -> Standing:
     if state.bye is not None:
         word = Word.STOPPED if state.bye.code == 130 else Word.FAILED
         return Standing(word, ((0, line(state.bye.reason or "stopped before a verdict")),), *outcome)
+    if state.ended is not None and state.ended.said:
+        return Standing(Word.STOPPED, ((0, line(state.ended.said)),), *outcome)
     code = state.ended.code if state.ended else None
     if code is None:
         how = "the stream ended without a verdict"
