@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..facts.files import Severity, State
@@ -42,7 +41,7 @@ def explain_absent(root: Path, plan: Plan, looks: dict[str, Look], records: Reco
             words.append(f"{escape(index)} maps {count(counts[name], 'tensor')} to it")
         words += _other_case(plan, name)
         words += _by_records(root / name, name, records)
-        looks[name] = replace(looks[name], error="; ".join(words))
+        looks[name] = looks[name]._replace(error="; ".join(words))
         blob = blob_name(root / name)
         shared += blob is not None and _is_dangling(records.blob(blob))
     if shared:

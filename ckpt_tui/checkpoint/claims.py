@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from ..facts.expected import Expected, ExpectedFile
     from .findings import Findings
 
-_ALGORITHMS = ((re.compile(r"[0-9a-f]{64}"), "sha256"), (re.compile(r"[0-9a-f]{40}"), "git-sha1"))
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_ALGORITHMS = ((r"[0-9a-f]{64}", "sha256"), (r"[0-9a-f]{40}", "git-sha1"))
+_COMMIT = r"[0-9a-f]{40}"
 _OF_THE_HUB = {ClaimKind.HUB_MANIFEST, ClaimKind.HUB_ONLINE}
-_REPO_BLOBS = re.compile(r"(?s).*/(?:models|datasets|spaces)--[^/]+/blobs")
+_REPO_BLOBS = r"(?s).*/(?:models|datasets|spaces)--[^/]+/blobs"
 _HOPS = 16
 _TREE_LIMIT = 64 << 20
 _METADATA_LIMIT = 4096
@@ -98,7 +98,7 @@ class Records:
                 self._stated.setdefault(file[0], []).append((file[1], one))
         #: The hub's repo and the commits that the files are known to come from.
         self.repo_id = enclosing.repo_id if enclosing else None
-        self.commits = {self._commit} if _COMMIT.fullmatch(self._commit) else set[str]()
+        self.commits = {self._commit} if re.fullmatch(_COMMIT, self._commit) else set[str]()
 
     def of(self, name: str) -> Recorded:
         """All that is on record of a file that is there."""
@@ -167,7 +167,7 @@ class Records:
         if noted is None:
             return
         commit, etag = noted
-        if _COMMIT.fullmatch(commit):
+        if re.fullmatch(_COMMIT, commit):
             self.commits.add(commit)
         claims += _claim(ClaimKind.DOWNLOAD, etag, f".cache/huggingface/download/{escape(name)}.metadata")
         self._add_tree(claims, sizes, self._local, commit, name)
@@ -186,7 +186,7 @@ class Records:
             sizes.append(Size(tracked.size, "git-lfs"))
 
     def _tree(self, folder: Path, commit: str) -> dict[str, _Entry]:
-        if not _COMMIT.fullmatch(commit):
+        if not re.fullmatch(_COMMIT, commit):
             return {}
         path = folder / "trees" / f"{commit}.json"
         if path not in self._trees:
@@ -263,7 +263,7 @@ def blob_name(path: Path, repo: Path | None = None) -> str | None:
             return None
         folder, _, name = target.rpartition("/")
         folder = os.path.realpath(place.parent / (folder or "/" * target.startswith("/")))
-        if folder == blobs or _REPO_BLOBS.fullmatch(folder):
+        if folder == blobs or re.fullmatch(_REPO_BLOBS, folder):
             return name
         place = Path(folder, name)
     return None
@@ -275,7 +275,7 @@ def _tree_name(commit: str) -> str:
 
 def _claim(kind: ClaimKind, expected: str, origin: str) -> list[Claim]:
     for pattern, algorithm in _ALGORITHMS:
-        if pattern.fullmatch(expected):
+        if re.fullmatch(pattern, expected):
             return [Claim(kind=kind.value, algorithm=algorithm, expected=expected, holds=None, origin=origin)]
     return []
 

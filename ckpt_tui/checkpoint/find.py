@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,14 +14,13 @@ from ..present.safe import escape
 from .names import INDEX, OPAQUE, SAFETENSORS
 from .opening import denied, read_file
 
-_REPO_ID = re.compile(r"([\w.-]+(?:/[\w.-]+)?)(?:@(.+))?", re.ASCII)
-_REPO_FOLDER = re.compile(r"(?:models|datasets|spaces)--(.+)", re.DOTALL)
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_REPO_ID = r"(?a)([\w.-]+(?:/[\w.-]+)?)(?:@(.+))?"
+_REPO_FOLDER = r"(?s)(?:models|datasets|spaces)--(.+)"
+_COMMIT = r"[0-9a-f]{40}"
 _SNAPSHOTS = "snapshots"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a checkpoint lies. `path` is a folder, or a regular file when `kind` says so."""
 
     path: Path
@@ -72,7 +70,7 @@ def enclosing_snapshot(path: Path) -> Enclosing | None:
     for known in (path, Path(os.path.realpath(path))):
         for place in (known, *known.parents):
             repo = place.parent.parent
-            if place.parent.name == _SNAPSHOTS and _REPO_FOLDER.fullmatch(repo.name):
+            if place.parent.name == _SNAPSHOTS and re.fullmatch(_REPO_FOLDER, repo.name):
                 return Enclosing(repo, place.name, "/".join(known.relative_to(place).parts))
     return None
 
@@ -87,7 +85,7 @@ def _file(path: Path) -> Place:
 
 
 def _folder(path: Path) -> Place:
-    repo_name = _REPO_FOLDER.fullmatch(path.name)
+    repo_name = re.fullmatch(_REPO_FOLDER, path.name)
     if repo_name and _is_dir(path / _SNAPSHOTS):
         return _snapshot(path, _repo_id(path), None)
     enclosing = enclosing_snapshot(path)
@@ -104,7 +102,7 @@ def _folder(path: Path) -> Place:
 
 def parse_repo_id(target: str) -> tuple[str, str | None] | None:
     """Repo id and revision of `org/name[@revision]`; None for anything else."""
-    match = _REPO_ID.fullmatch(target)
+    match = re.fullmatch(_REPO_ID, target)
     return None if match is None or target.startswith((".", "~")) else (match[1], match[2])
 
 
@@ -138,7 +136,7 @@ def _snapshot(repo: Path, repo_id: str, revision: str | None) -> Place:
 def _commit(repo: Path, repo_id: str, revision: str | None) -> str:
     """The commit that a revision means here: itself, what `refs/` says, or the only snapshot when none was named."""
     wanted = revision or "main"
-    if _COMMIT.fullmatch(wanted):
+    if re.fullmatch(_COMMIT, wanted):
         return wanted
     ref = Path("refs", *wanted.split("/"))
     if ".." not in ref.parts and not wanted.startswith("/"):
@@ -146,7 +144,7 @@ def _commit(repo: Path, repo_id: str, revision: str | None) -> str:
             text = read_file(repo / ref, 1024).decode("ascii", "replace").strip()
         except OSError:
             text = ""
-        if _COMMIT.fullmatch(text):
+        if re.fullmatch(_COMMIT, text):
             return text
         if text:
             raise UsageError(f"{escape(repo_id)}: {escape(str(ref))} in the hub cache holds no commit: {escape(text)}")
@@ -160,7 +158,7 @@ def _commit(repo: Path, repo_id: str, revision: str | None) -> str:
 
 def _snapshots(repo: Path) -> list[str]:
     try:
-        return sorted(path.name for path in (repo / _SNAPSHOTS).iterdir() if _COMMIT.fullmatch(path.name))
+        return sorted(path.name for path in (repo / _SNAPSHOTS).iterdir() if re.fullmatch(_COMMIT, path.name))
     except OSError:
         return []
 
@@ -170,7 +168,7 @@ def _is_dir(path: Path) -> bool:
 
 
 def _repo_id(repo: Path) -> str:
-    match = _REPO_FOLDER.fullmatch(repo.name)
+    match = re.fullmatch(_REPO_FOLDER, repo.name)
     return match[1].replace("--", "/") if match else repo.name
 
 

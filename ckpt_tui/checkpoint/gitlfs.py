@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LIMIT = 64 << 20
 _MOST_OBJECTS = 20_000
-_OID = re.compile(r"[0-9a-f]{64}")
+_OID = r"[0-9a-f]{64}"
 #: ctime, mtime, dev, ino, mode, uid, gid, size, sha1, flags.
 _ENTRY = struct.Struct(">10I20sH")
 _EXTENDED, _NAME = 0x4000, 0x0FFF
@@ -57,7 +57,7 @@ def _objects(store: Path) -> Iterator[tuple[str, int]]:
     number = 0
     for folder, _, names in os.walk(store):
         for name in names:
-            if _OID.fullmatch(name):
+            if re.fullmatch(_OID, name):
                 number += 1
                 if number > _MOST_OBJECTS:
                     return

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
 from operator import attrgetter, sub
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -36,8 +35,7 @@ class HeaderError(ValueError):
     """The bytes are no safetensors header; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(NamedTuple):
     """What a header's bytes say: its tensors when the layout holds, else every problem with it."""
 
     header: Header | None

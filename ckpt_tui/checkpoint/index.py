@@ -7,7 +7,6 @@ guesses the shards from a listing instead.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,8 +30,7 @@ class Twice(NamedTuple):
     second: str
 
 
-@dataclass(frozen=True, slots=True)
-class WeightMap:
+class WeightMap(NamedTuple):
     """A parsed index. Names are as written: tensors to look up, values to be judged before they become paths."""
 
     shards: dict[str, str]
@@ -119,8 +117,7 @@ def _place(text: str, key: str) -> str:
     return f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """Where a map leads: paths relative to the root, and the values that lead out of the index's folder."""
 
     #: Tensor to the path of its shard; without the tensors of refused shards.

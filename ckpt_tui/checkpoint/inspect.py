@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..facts.files import Role, Segmentation, State
@@ -57,7 +56,7 @@ def inspect(root: Path, name: str, role: Role, look: Look, claims: tuple[Claim, 
         return Inspected(_ends(file, State.UNREADABLE, denied(file.path, error)))
     try:
         size = os.fstat(fd).st_size
-        file = replace(file, size=size)
+        file = file._replace(size=size)
         if role is Role.SIDECAR:
             return Inspected(_sidecar(file, fd))
         if kind_of(file.path.name) in {Kind.OPAQUE, Kind.FOREIGN}:
@@ -98,7 +97,7 @@ def _safetensors(file: CheckpointFile, fd: int) -> Inspected:
     unwritten = never_written(fd, parsed.header, file.size) if state is State.GOOD else None
     if unwritten:
         state, misfit = State.SUSPECT, unwritten
-    whole = replace(file, state=state, error=misfit, header=parsed.header, segmentation=Segmentation.SAFETENSORS)
+    whole = file._replace(state=state, error=misfit, header=parsed.header, segmentation=Segmentation.SAFETENSORS)
     return Inspected(whole, (), parsed.warnings)
 
 
@@ -108,4 +107,4 @@ def _first(parsed: Parsed) -> str:
 
 
 def _ends(file: CheckpointFile, state: State, error: str) -> CheckpointFile:
-    return replace(file, state=state, error=error)
+    return file._replace(state=state, error=error)

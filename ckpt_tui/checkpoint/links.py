@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..facts.files import Severity, State
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from .findings import Findings
     from .opening import Look
 
-_BLOB = re.compile(r"(?s).*/blobs/(?:[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{2}/[0-9a-f]{64})")
+_BLOB = r"(?s).*/blobs/(?:[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{2}/[0-9a-f]{64})"
 
 
 def judge_links(place: Place, weights: Sequence[str], looks: dict[str, Look], findings: Findings) -> None:
@@ -38,11 +37,11 @@ def judge_links(place: Place, weights: Sequence[str], looks: dict[str, Look], fi
     farm = bool(there) and all(name in out for name in there)
     followed = []
     for name, real in out.items():
-        if farm or real.rpartition("/")[2] == name.rpartition("/")[2] or _BLOB.fullmatch(real):
+        if farm or real.rpartition("/")[2] == name.rpartition("/")[2] or re.fullmatch(_BLOB, real):
             followed.append(name)
         else:
             words = f"a link out of the checkpoint, to {escape(real)}; not followed"
-            looks[name] = replace(looks[name], state=State.OUTSIDE, error=words)
+            looks[name] = looks[name]._replace(state=State.OUTSIDE, error=words)
     if followed:
         where = some(sorted({out[name].rpartition("/")[0] for name in followed}), 3)
         message = f"{count(len(followed), 'file is', 'files are')} links out of the checkpoint, to {where}: followed"

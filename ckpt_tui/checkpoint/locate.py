@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..facts.files import Role, Severity, State
@@ -20,7 +19,7 @@ from .links import judge_links
 from .listing import list_folder
 from .model import Checkpoint, CheckpointFile
 from .names import Kind, kind_of
-from .opening import Look, look
+from .opening import Look, RealPaths, look
 from .plan import plan_file, plan_folder
 from .presence import add_missing, note_presence, refuse_another
 from .recorded import statements_beside
@@ -95,7 +94,8 @@ def _listed(root: Path, plan: Plan) -> list[Folder]:
 def _inspect_all(place: Place, root: Path, plan: Plan, records: Records) -> dict[str, CheckpointFile]:
     """Every file of the plan by its name, its claims attached and its state noted."""
     roles = dict.fromkeys(plan.sidecars, Role.SIDECAR) | dict.fromkeys(plan.weights, Role.WEIGHTS)
-    looks = {name: look(root / name) for name in roles}
+    real_paths = RealPaths()
+    looks = {name: look(root / name, real_paths) for name in roles}
     for name, (state, error) in plan.unusable.items():
         looks[name] = Look(state, looks[name].size, error)
     if place.kind is not CheckpointKind.FILE:
@@ -124,7 +124,7 @@ def _take(found: Inspected, findings: Findings, recorded: Recorded) -> Checkpoin
     whole = file.state in {State.GOOD, State.SUSPECT}
     misfit = check_size(file.size, recorded.sizes) if whole else None
     if misfit:
-        file = replace(file, state=misfit[0], error=misfit[1])
+        file = file._replace(state=misfit[0], error=misfit[1])
     for words in contradictions(recorded):
         findings.add("claims-contradict", Severity.WARNING, f"{file.name}: {words}", file=file.name)
     for problem in found.problems[:_MOST_PROBLEMS]:
@@ -158,6 +158,6 @@ def _audit(root: Path, plan: Plan, files: dict[str, CheckpointFile]) -> None:
         for path in component.files:
             others = found.rivals.get(path)
             if others and files[path].state is State.GOOD:
-                files[path] = replace(files[path], state=State.AMBIGUOUS, error=others)
+                files[path] = files[path]._replace(state=State.AMBIGUOUS, error=others)
     note_extras(root, plan, files)
     note_pointers(root, plan, files)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,8 +72,7 @@ class Tensors(Table[TensorEntry]):
         return self.columns[4]
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """A parsed safetensors header: `raw` is the length prefix and the JSON as they lie in the file."""
 
     raw: bytes
@@ -88,8 +86,7 @@ class Header:
         return max(map(add, self.tensors.offsets, self.tensors.lengths), default=len(self.raw))
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointFile:
+class CheckpointFile(NamedTuple):
     """One weight file or sidecar.
 
     `raw_name` are the bytes of its name relative to the root (`/` between parts), `name` the same as escaped text;
@@ -110,8 +107,7 @@ class CheckpointFile:
     claims: tuple[Claim, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """A checkpoint as it lies on disk. `files` holds weights and sidecars in order of name bytes."""
 
     ref: CheckpointRef

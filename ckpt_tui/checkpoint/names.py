@@ -83,8 +83,8 @@ class Gap(NamedTuple):
     certain: bool
 
 
-_OF = re.compile(r"(?s)(.*?)(\d{1,5})(-of-)(\d{1,5}\.[A-Za-z]+)")
-_OPEN = re.compile(r"(?s)(.*\D)(\d{5})()(\.[A-Za-z]+)")
+_OF = r"(?s)(.*?)(\d{1,5})(-of-)(\d{1,5}\.[A-Za-z]+)"
+_OPEN = r"(?s)(.*\D)(\d{5})()(\.[A-Za-z]+)"
 
 
 def gaps(names: Iterable[str]) -> Iterator[Gap]:
@@ -92,7 +92,7 @@ def gaps(names: Iterable[str]) -> Iterator[Gap]:
     sets: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
     widths: dict[tuple[str, str, str], int] = {}
     for name in names:
-        match = _OF.fullmatch(name) or _OPEN.fullmatch(name)
+        match = re.fullmatch(_OF, name) or re.fullmatch(_OPEN, name)
         if match:
             stem, number, of, rest = match.groups()
             sets.setdefault((stem, of, rest), []).append((int(number), name))
@@ -112,12 +112,12 @@ def is_whole_set(names: list[str]) -> bool:
     return bool(names) and not list(gaps(names))
 
 
-_COPY = re.compile(r"(?s)(.+?)(?: ?\(\d{1,3}\)| - Copy(?: \(\d{1,3}\))?| copy(?: \d{1,3})?)(\.[A-Za-z]+)")
+_COPY = r"(?s)(.+?)(?: ?\(\d{1,3}\)| - Copy(?: \(\d{1,3}\))?| copy(?: \d{1,3})?)(\.[A-Za-z]+)"
 
 
 def original_of(name: str) -> str | None:
     """The name that a browser or file manager made this copy's name from: `x.bin` for `x (1).bin`."""
-    match = _COPY.fullmatch(name)
+    match = re.fullmatch(_COPY, name)
     return match[1] + match[2] if match else None
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..facts.files import State
 from ..present.safe import error_text, escape
@@ -29,8 +28,7 @@ _KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """What a path is, without opening it. `state` is `good` for a regular file that may be opened."""
 
     state: State
@@ -40,15 +38,35 @@ class Look:
     real: str | None = None
 
 
-def look(path: Path) -> Look:
+class RealPaths:
+    """Where paths really lie, links followed. For the while of one scan: what leads to a folder is followed once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def of(self, path: Path) -> str:
+        """As `os.path.realpath`."""
+        folder, name = os.path.split(path)
+        if name in {"", ".", ".."}:
+            return os.path.realpath(path)
+        real = self._folders.get(folder)
+        if real is None:
+            real = self._folders[folder] = os.path.realpath(folder)
+        place = f"{real.rstrip('/')}/{name}"
+        return os.path.realpath(place) if os.path.islink(place) else place  # noqa: PTH114 - a string, many times
+
+
+def look(path: Path, real_paths: RealPaths | None = None) -> Look:
     """Stat a path and say what keeps it from being read, if anything."""
     link = False
     try:
-        link = stat.S_ISLNK(path.lstat().st_mode)
-        found = path.stat()
+        found = path.lstat()
+        link = stat.S_ISLNK(found.st_mode)
+        if link:
+            found = path.stat()
         if not stat.S_ISREG(found.st_mode):
             return Look(State.OUTSIDE, error=f"not a regular file: {_kind(found.st_mode)}")
-        return Look(State.GOOD, found.st_size, real=os.path.realpath(path, strict=True))
+        return Look(State.GOOD, found.st_size, real=(real_paths or RealPaths()).of(path))
     except OSError as error:
         return _refused(path, error, link=link)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..present.units import count
 
@@ -33,8 +33,7 @@ _MAGIC = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(NamedTuple):
     """A git-lfs pointer: three lines of text that stand for the real file."""
 
     oid: str

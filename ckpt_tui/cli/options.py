@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_SIZE = r"(?i)(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?"
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -32,7 +32,7 @@ class Size(click.ParamType[int]):
         """Bytes as a whole number."""
         if isinstance(value, int):
             return value
-        match = _SIZE.fullmatch(str(value).strip())
+        match = re.fullmatch(_SIZE, str(value).strip())
         if match is None:
             self.fail(f"{value!r} is no size; write it like 200M or 1.5G", param, ctx)
         return int(float(match[1]) * 1024 ** _POWERS[match[2].upper()])
@@ -54,13 +54,13 @@ class Age(click.ParamType[float]):
     """A time span: `90s`, `12h`, `7d`."""
 
     name = "age"
-    pattern = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+    pattern = r"(\d+(?:\.\d+)?)\s*([smhd]?)"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds as a float."""
         if isinstance(value, float):
             return value
-        match = self.pattern.fullmatch(str(value).strip())
+        match = re.fullmatch(self.pattern, str(value).strip())
         if match is None:
             self.fail(f"{value!r} is no time span; write it like 90s, 12h or 7d", param, ctx)
         return float(match[1]) * _SECONDS[match[2]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import sys
 import threading
@@ -73,7 +74,7 @@ def _with_hold_time(args: list[str]) -> list[str]:
     given: list[str] = []
     for place, word in enumerate(args):
         following = args[place + 1] if place + 1 < len(args) else ""
-        alone = word == "--hold" and not Age.pattern.fullmatch(following)
+        alone = word == "--hold" and not re.fullmatch(Age.pattern, following)
         given.append(f"--hold={HOLD:.0f}s" if alone else word)
     return given
 

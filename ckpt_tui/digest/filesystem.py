@@ -23,7 +23,7 @@ _SHARED = _REMOTE | {
 }  # fmt: skip
 #: Sources that name a file system by themselves: a path, a URL, `host:/export`.
 _NAMING = re.compile(r"[/:@]")
-_OCTAL = re.compile(r"\\([0-7]{3})")
+_OCTAL = r"\\([0-7]{3})"
 _MOUNTS = "/proc/self/mountinfo"
 _UUIDS = "/dev/disk/by-uuid"
 
@@ -112,7 +112,7 @@ def _read_mounts(path: str) -> list[_Mount]:
 
 
 def _plain(field: str) -> str:
-    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
+    return re.sub(_OCTAL, lambda match: chr(int(match[1], 8)), field)
 
 
 def _uuid(source: str) -> str | None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..checkpoint.opening import denied, open_regular
+from ..checkpoint.opening import RealPaths, denied, open_regular
 from ..facts.files import MissReason, Segmentation, Source, State
 from .cache import Record
 from .filesystem import FileSystem, FileSystems
-from .layout import WIDTH
+from .layout import WIDTH, segment_of
 from .memory import Recalled, open_memory
 from .passes import Moved
-from .pieces import segments_of
 from .reader import Reader, Reading, Sight, Target, look
 from .survey import UNOPENED
 from .validity import Miss, Wants, moved
@@ -38,8 +36,7 @@ class Location(NamedTuple):
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What is known of a file in the end. Without a record its bytes are not known, and `state` says why."""
 
     file: CheckpointFile
@@ -73,6 +70,7 @@ class Hasher:
         self._clock = clock
         self._reader = Reader(control, clock, drop_page_cache=settings.drop_page_cache)
         self._file_systems = FileSystems()
+        self._real_paths = RealPaths()
         self._memory = open_memory(settings, self._file_systems, clock)
 
     @property
@@ -86,14 +84,14 @@ class Hasher:
         if file.state in UNOPENED:
             return outcome
         if file.name in self._survey.errors:
-            return replace(outcome, state=State.UNREADABLE, error=self._survey.errors[file.name])
+            return outcome._replace(state=State.UNREADABLE, error=self._survey.errors[file.name])
         try:
             sight = self._look(file.path)
-            real = os.path.realpath(file.path)
+            real = self._real_paths.of(file.path)
         except OSError as error:
             return _failed(outcome, error)
         place = Location(self._file_systems.of(real, sight.device), sight.device, sight.stamp.inode)
-        outcome = replace(outcome, location=place)
+        outcome = outcome._replace(location=place)
         if sight.stamp.size != file.size:
             return _changed(outcome, "size")
         if self._settings.identity_only:
@@ -114,15 +112,15 @@ class Hasher:
         if key is None:
             kind = file_system.type
             miss = Miss(MissReason.WEAK_FS, f"{kind}; --trust-fs {kind} vouches for it")
-            return pending._replace(outcome=replace(outcome, miss=miss))
+            return pending._replace(outcome=outcome._replace(miss=miss))
         found = self._memory.recall(key, target.seen, target.wants, by_header=file.header is not None)
         if found.record:
-            known = self._known(replace(outcome, source=Source.CACHE), found.record)
+            known = self._known(outcome._replace(source=Source.CACHE), found.record)
             if known.record:
                 return known
             # The record is of other bytes than the survey saw. Reading tells a late change from corruption.
             found = Recalled(miss=Miss(MissReason.CHANGED, "bytes"), standing=found.record)
-        return pending._replace(outcome=replace(outcome, miss=found.miss), key=key, standing=found.standing)
+        return pending._replace(outcome=outcome._replace(miss=found.miss), key=key, standing=found.standing)
 
     def read(
         self,
@@ -182,7 +180,7 @@ class Hasher:
         record = self._memory.recall(key, sight, target.wants, by_header=by_header).record
         if record is None:
             return None
-        known = self._known(replace(outcome, source=Source.CACHE, shared=True, miss=None), record)
+        known = self._known(outcome._replace(source=Source.CACHE, shared=True, miss=None), record)
         return known if known.record else None
 
     def _look(self, path: Path) -> Sight:
@@ -201,10 +199,10 @@ class Hasher:
         except OSError as error:
             return _failed(outcome, error)
         record = self._record(reading)
-        outcome = self._known(replace(outcome, source=Source.READ), record)
+        outcome = self._known(outcome._replace(source=Source.READ), record)
         if outcome.record and self._memory and pending.key:
             kept = self._memory.keep(outcome.file.name, pending.key, record, reading, pending.standing)
-            outcome = replace(outcome, record=outcome.record._replace(earlier=kept.earlier))
+            outcome = outcome._replace(record=outcome.record._replace(earlier=kept.earlier))
         return outcome
 
     def _record(self, reading: Reading) -> Record:
@@ -227,22 +225,22 @@ class Hasher:
             return _changed(outcome, "header")
         if self._survey.metadata.get(file.name, record.digest) != record.digest:
             return _changed(outcome, "bytes")
-        return replace(outcome, record=record)
+        return outcome._replace(record=record)
 
 
 def _same_header(record: Record, header: Header | None) -> bool:
     if header is None:
         return False
-    return record.segments[:WIDTH] == segments_of((len(header.raw),), header.raw)
+    return record.segments[:WIDTH] == segment_of(header.raw)
 
 
 def _changed(outcome: Outcome, what: str) -> Outcome:
-    return replace(
-        outcome, state=State.CHANGED, error=f"changed while it was scanned: {what}", record=None, source=None
+    return outcome._replace(
+        state=State.CHANGED, error=f"changed while it was scanned: {what}", record=None, source=None
     )
 
 
 def _failed(outcome: Outcome, error: OSError) -> Outcome:
     if isinstance(error, FileNotFoundError):
         return _changed(outcome, "it is gone")
-    return replace(outcome, state=State.UNREADABLE, error=denied(outcome.file.path, error))
+    return outcome._replace(state=State.UNREADABLE, error=denied(outcome.file.path, error))

@@ -70,15 +70,6 @@ class Pieces:
         return segment_digests(self._lengths, bytes(self.leaves))
 
 
-def segments_of(lengths: Sequence[int], data: bytes) -> bytes:
-    """The digests of segments of these lengths whose bytes are at hand, one segment after the other."""
-    pieces = Pieces(lengths)
-    view = memoryview(data)
-    for piece in pieces:
-        pieces.hash(piece, view[piece.offset : piece.offset + piece.length])
-    return pieces.segments()
-
-
 def _leaves(lengths: Iterable[int]) -> Iterator[int]:
     """The lengths of all leaves."""
     for longer, run in groupby(lengths, LEAF.__lt__):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..checkpoint.findings import Findings
 from ..facts.files import (
@@ -126,8 +125,7 @@ def _is_utf8(raw: bytes) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """What a result says beside the files."""
 
     host: str

@@ -21,10 +21,10 @@ from .buffers import new_buffer
 from .cache import Earlier, Record
 from .cut import Spans, cut
 from .filesystem import open_for_writing
-from .layout import WIDTH, file_digest, split
+from .layout import WIDTH, file_digest, segment_of, split
 from .pagecache import PastCache
 from .passes import Moved
-from .pieces import Pieces, segments_of
+from .pieces import Pieces
 from .validity import Stamp, moved
 
 if TYPE_CHECKING:
@@ -176,10 +176,8 @@ def _difference(record: Record, found: _Found) -> str | None:
     """What is not as it was, in words; None where all is."""
     fresh = found.record
     if fresh is None:
-        if record.sha256:
-            same = found.sha256 == record.sha256
-        else:
-            same = segments_of((len(found.header),), found.header) == record.segments[:WIDTH]
+        by_header = segment_of(found.header) == record.segments[:WIDTH]
+        same = found.sha256 == record.sha256 if record.sha256 else by_header
         return None if same else "its header can no longer be followed"
     if fresh.digest == record.digest and fresh.sha256 == record.sha256:
         return None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..checkpoint.opening import denied, open_regular
 from ..facts.agreement import TableRow
@@ -31,8 +30,7 @@ UNOPENED = frozenset({State.MISSING, State.BROKEN_LINK, State.UNREADABLE, State.
 _MUTE = frozenset({State.BAD_HEADER, State.BAD_LAYOUT, State.NOT_WEIGHTS, State.TRUNCATED, State.OVERLONG}) | UNOPENED
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(NamedTuple):
     """A checkpoint before any tensor byte is read.
 
     `header_table` holds what the identity covers: each weight file with the SHA-256 of its raw header (null for opaque

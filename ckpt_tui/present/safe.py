@@ -17,7 +17,7 @@ from ..facts.outcome import CkptError
 
 # Other (Cc, Cf, Cs, Co, Cn) and separators that break or hide: line, paragraph, and every space but the plain one.
 _UNSAFE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
-_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|([\\nrt]))")
+_ESCAPE = r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|([\\nrt]))"
 _SHORT = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _LONG = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -53,7 +53,7 @@ def unescape(text: str) -> str:
         two, four, eight, short = match.groups()
         return _LONG[short] if short else chr(int(two or four or eight, 16))
 
-    return _ESCAPE.sub(char, text) if "\\" in text else text
+    return re.sub(_ESCAPE, char, text) if "\\" in text else text
 
 
 def is_safe(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -44,5 +43,7 @@ def give_way() -> None:
 
 def die_with_parent() -> None:
     """On Linux the kernel ends us when our parent ends. Elsewhere, and before this call, the end of stdin tells us."""
+    import ctypes
+
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

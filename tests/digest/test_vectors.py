@@ -12,7 +12,6 @@ from ckpt_tui.checkpoint.header import parse_header
 from ckpt_tui.checkpoint.model import Header
 from ckpt_tui.digest import layout
 from ckpt_tui.digest.cut import cut
-from ckpt_tui.digest.pieces import segments_of
 from ckpt_tui.facts.files import Segmentation
 from tests.digest.plain import domain, integer, listed, plain_file, plain_rows, plain_segment, sha256, string, xxh3
 
@@ -73,7 +72,8 @@ def coded_file(raw: bytes, how: str) -> bytes:
     end = 8 + int.from_bytes(raw[:8], "little")
     made = cut(header_of(raw[:end]) if how == Segmentation.SAFETENSORS else None, len(raw))
     assert made.segmentation == how
-    return layout.file_digest(made.spans, segments_of(made.spans.lengths, raw))
+    segments = [layout.segment_of(raw[span.offset : span.offset + span.length]) for span in made.spans]
+    return layout.file_digest(made.spans, b"".join(segments))
 
 
 def members(rows: list[dict[str, Any]], digest: str = "digest") -> list[layout.Member]:

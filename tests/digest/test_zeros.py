@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckpt_tui.digest.pieces import segments_of
+from ckpt_tui.digest.layout import segment_of
 from ckpt_tui.digest.zeros import zeros_digest
 from ckpt_tui.facts.files import FileResult, Source, State
 from ckpt_tui.facts.outcome import Exit, scan_code
@@ -23,7 +23,7 @@ KIB, MIB = 1 << 10, 1 << 20
 @settings(deadline=None)
 @given(st.integers(0, 3 * MIB + 1))
 def test_the_digest_of_zeros_is_that_of_a_segment_of_them(length: int) -> None:
-    assert zeros_digest(length) == segments_of([length], bytes(length))
+    assert zeros_digest(length) == segment_of(bytes(length))
 
 
 def write(folder: Path, *tensors: tuple[int, bool]) -> Path:
