@@ -166,13 +166,13 @@ async def files_views(folder: Path) -> None:
             await shown.until(lambda _desk: shown.top() is Cell.READING)
             shown.save(name)
     async with screen(scanning(0.0), REPO) as shown:
-        await shown.until(lambda desk: desk.state.ended)
+        await shown.until(lambda desk: desk.state.result)
     async with screen(scanning(0.0), REPO) as shown:
-        await shown.until(lambda desk: desk.state.ended)
+        await shown.until(lambda desk: desk.state.result)
         shown.save("files-verified")
     cut_short(snapshot / shard_name(7))
     async with screen(scanning(0.0), REPO) as shown:
-        await shown.until(lambda desk: desk.state.ended)
+        await shown.until(lambda desk: desk.state.result)
         shown.save("files-damaged")
 
 

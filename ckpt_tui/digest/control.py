@@ -1,4 +1,4 @@
-"""What all hashing threads of a scan obey: the wish to stop, and the rate limit."""
+"""What all hashing threads of a scan obey: the wish to stop or to pause, and the rate limit."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class Control:
         self._lock = threading.Lock()
         self._due = 0.0  # when the bytes that were spent are worth their time
         self.cancelled = False
+        #: Whether reading rests for now; a plain flag, looked at once a block.
+        self.paused = False
         #: Who helps whom.
         self.crew = Crew()
 
@@ -52,7 +54,12 @@ class Control:
         self.wait_until(self._clock.monotonic() + seconds)
 
     def spend(self, size: int) -> None:
-        """Account for bytes that were read; return once they have taken the time that the rate limit gives them."""
+        """Account for bytes that were read; return once they have taken the time that the rate limit gives them.
+
+        While the scan is paused it does not return, unless the scan is to stop.
+        """
+        while self.paused and not self.cancelled:
+            self._clock.sleep(_NAP)
         if not self._max_rate:
             self.check()
             return

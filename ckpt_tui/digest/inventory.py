@@ -71,10 +71,17 @@ def hosts(folder: Path) -> Iterator[Path]:
         yield from sorted(entry for entry in folder.iterdir() if _HOST.fullmatch(entry.name) and entry.is_dir())
 
 
-def take(folder: Path, cache: DigestCache | None = None) -> Inventory:
+def no_rest() -> None:
+    """Go on at once."""
+
+
+def take(
+    folder: Path, cache: DigestCache | None = None, *, slim: bool = False, rest: Callable[[], None] = no_rest
+) -> Inventory:
     """Look at everything in a host's folder. What cannot be read counts as foreign.
 
-    With the cache of that host, records that lie under a name that is not theirs are told.
+    With the cache of that host, records that lie under a name that is not theirs are told. `slim` records are without
+    their lists of digests, so that thousands of them are small; `rest` is called before each file.
     """
     entries: list[Entry] = []
     unusable: list[Leftover] = []
@@ -84,7 +91,10 @@ def take(folder: Path, cache: DigestCache | None = None) -> Inventory:
     with suppress(OSError):
         names = sorted(os.listdir(folder))  # noqa: PTH208 - names alone are wanted
     for name in names:
+        rest()
         found = _look(folder / name)
+        if slim and isinstance(found, Entry):
+            found = found._replace(record=found.record._replace(segments=b"", leaves=b""))
         if isinstance(found, Entry) and cache and cache.place(found.key) != found.place:
             unusable.append(Leftover(found.place, found.record_bytes, "written for another file"))
         elif isinstance(found, Entry):

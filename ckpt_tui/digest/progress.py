@@ -68,6 +68,8 @@ class ScanProgress:
     def __init__(self) -> None:
         self.files: tuple[FileProgress, ...] = ()
         self.threads = 0
+        #: Whether reading rests because somebody wished so.
+        self.paused = False
         #: Monotonic seconds at which hashing began and ended.
         self.started: float | None = None
         self.finished: float | None = None

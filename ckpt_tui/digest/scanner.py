@@ -35,6 +35,7 @@ class Scanner:
         self._settings = settings or ScanSettings()
         self._clock = clock or SystemClock()
         self._control = Control(self._clock, self._settings.max_rate)
+        self._paused_at = 0.0
         self._survey: Survey | None = None
         self._outcomes: dict[str, Outcome] = {}
         self._result: ScanResult | None = None
@@ -42,6 +43,24 @@ class Scanner:
     def cancel(self) -> None:
         """Stop within a block; safe in a signal handler. Files that were finished stay remembered."""
         self._control.cancel()
+
+    def pause(self, wish: bool) -> None:
+        """Rest at the next block, or go on; from any thread. A scan that has read everything has nothing to rest from.
+
+        What others wait for after the scan, `read_again`, is never held up.
+        """
+        wish = wish and self.progress.finished is None
+        if wish == self.progress.paused:
+            return
+        self.progress.paused = self._control.paused = wish
+        if wish:
+            self._paused_at = self._clock.monotonic()
+            return
+        # A file's rate is that of the time in which it was read.
+        rested = self._clock.monotonic() - self._paused_at
+        for file in self.progress.files:
+            if file.started is not None and file.finished is None:
+                file.started = min(file.started + rested, self._clock.monotonic())
 
     def survey(self) -> Survey:
         """What metadata alone says: headers, config and index. Raises `UsageError` where there is no checkpoint."""
@@ -84,6 +103,7 @@ class Scanner:
         """
         if name not in self._outcomes:
             raise CkptError(f"{name}: no digests are known")
+        self.pause(False)
         self._control.spend(length)
         return ranges.read_again(self._outcomes[name], offset, length)
 
@@ -124,6 +144,7 @@ class Scanner:
         run_longest_first(jobs, progress.threads, self._control)
         hasher.close()
         progress.finished = self._clock.monotonic()
+        self.pause(False)
         files = survey.checkpoint.files
         frame = Frame(
             host=host_name(),

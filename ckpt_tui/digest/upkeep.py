@@ -29,7 +29,7 @@ from .memory import cache_folder
 from .progress import FileProgress, ScanProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..facts.clock import Clock
     from ..facts.settings import ScanSettings
@@ -39,13 +39,23 @@ if TYPE_CHECKING:
 class Upkeep:
     """The cache as its owner sees it."""
 
-    def __init__(self, settings: ScanSettings, clock: Clock, *, all_hosts: bool = False) -> None:
+    def __init__(
+        self,
+        settings: ScanSettings,
+        clock: Clock,
+        *,
+        all_hosts: bool = False,
+        slim: bool = False,
+        rest: Callable[[], None] = inventory_.no_rest,
+    ) -> None:
+        """`slim` will do where nothing is read again; `rest` is called before each record, for those with time."""
         root = cache_folder(settings.cache_dir)
         self._clock = clock
+        self._rest = rest
         self._file_systems = FileSystems()
         self._cache = DigestCache(root, host_id(settings.host_id))
         own = self._cache.folder
-        self._own = inventory_.take(own, self._cache)
+        self._own = inventory_.take(own, self._cache, slim=slim, rest=rest)
         others = [folder for folder in inventory_.hosts(root) if folder != own] if all_hosts else []
         self._all = [self._own, *map(inventory_.take, others)]
 
@@ -160,6 +170,7 @@ class Upkeep:
 
     def _cached(self, entry: Entry, part: Inventory) -> CachedFile:
         own = part is self._own
+        self._rest()
         worth, detail = inventory_.standing(entry, self._file_systems) if own else (Standing.UNKNOWN, "of another host")
         record = entry.record
         return CachedFile(

@@ -62,4 +62,6 @@ class RankStatus(Fact, frozen=True, kw_only=True):
     error: str | None = None
     #: What it is doing, for people: `reading model-00002-of-00004.safetensors`.
     doing: str = ""
+    #: Its reading rests because somebody at its screen wished so: slow, not lost.
+    paused: bool = False
     path: str = ""

@@ -44,6 +44,10 @@ class StatusMaker:
         if phase is Phase.CONTENT and active:
             longest = max((files[number] for number in active), key=lambda file: file.size)
             doing = f"reading {longest.name} ({units.percent(longest.done, longest.size)})"
+        if progress.paused:
+            doing = f"paused by its screen at {units.percent(done, progress.bytes_total)}"
+            with self._lock:
+                self._read.clear()  # the time of the pause is no part of any rate
         return RankStatus(
             rank=self._number(),
             host=self._host,
@@ -56,11 +60,12 @@ class StatusMaker:
             files_done=progress.files_done,
             files_total=len(files),
             files_cached=progress.files_cached,
-            rate=self._rate(done - cached),
+            rate=0.0 if progress.paused else self._rate(done - cached),
             cells="".join(file.cell for file in files) if len(files) <= MAX_CELLS else "",
             active=tuple(ActiveFile(index=number, done=files[number].done) for number in active),
             error=error,
             doing=doing,
+            paused=progress.paused,
         )
 
     def _rate(self, read: int) -> float:

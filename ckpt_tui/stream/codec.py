@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..facts.agreement import Agreement
+from ..facts.cached import CacheReport
 from ..facts.scan import ScanResult
-from .messages import Command, DrillRow, DrillState, Envelope, Message, Mode, ResultPart, Row, Snapshot
+from .messages import CachePart, Command, DrillRow, DrillState, Envelope, Message, Mode, ResultPart, Row, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -110,6 +111,24 @@ def split_result(result: ScanResult | Agreement) -> Iterator[ResultPart]:
     for part in range(parts):
         piece = text[part * _RESULT_CHARS : (part + 1) * _RESULT_CHARS]
         yield ResultPart(mode=mode, part=part, parts=parts, text=piece)
+
+
+def split_report(report: CacheReport, edition: int) -> Iterator[CachePart]:
+    """What the cache holds, as parts that each fit a line."""
+    text = _encoder.encode(report).decode()
+    parts = -(-len(text) // _RESULT_CHARS)
+    for part in range(parts):
+        piece = text[part * _RESULT_CHARS : (part + 1) * _RESULT_CHARS]
+        yield CachePart(edition=edition, part=part, parts=parts, text=piece)
+
+
+def join_report(parts: Iterable[CachePart]) -> CacheReport:
+    """The report that `split_report` was given; the parts in their order."""
+    text = "".join(piece.text for piece in parts)
+    try:
+        return msgspec.json.decode(text, type=CacheReport)
+    except msgspec.MsgspecError as error:
+        raise BadLineError(str(error)) from error
 
 
 def split_drill(row: DrillRow) -> Iterator[DrillRow]:

@@ -30,6 +30,7 @@ class Word(StrEnum):
     STARTING = "STARTING"
     MEETING = "MEETING"
     READING = "READING"
+    PAUSED = "PAUSED"
     COMPARING = "COMPARING"
     DONE = "DONE"
     VERIFIED = "VERIFIED"
@@ -196,7 +197,20 @@ class ResultPart(_Message, frozen=True, tag="result"):
     text: str
 
 
-Row = Survey | Watching | RankRow | FileRow | VerdictRow | LogLine | DrillRow | Holding | ResultPart
+class CachePart(_Message, frozen=True, tag="cache"):
+    """A piece of what the digest cache holds: the JSON of a `CacheReport`, as the answer to `Inventory`.
+
+    Each answer has an `edition` of its own. With no `parts` it is being made; with an `error` it could not be.
+    """
+
+    edition: int
+    part: int = 0
+    parts: int = 0
+    text: str = ""
+    error: str = ""
+
+
+Row = Survey | Watching | RankRow | FileRow | VerdictRow | LogLine | DrillRow | Holding | ResultPart | CachePart
 
 
 class Snapshot(_Message, frozen=True, tag="snapshot"):
@@ -255,7 +269,7 @@ class Release(_Message, frozen=True, tag="release"):
 
 
 class Pause(_Message, frozen=True, tag="pause"):
-    """Stand still, or go on: of a recording."""
+    """Rest from reading, or go on; stand still where it is a recording. The answer is the rank's status."""
 
     on: bool
 
@@ -266,4 +280,12 @@ class Seek(_Message, frozen=True, tag="seek"):
     seconds: float
 
 
-Command = Quit | Resync | Watch | Descend | Release | Pause | Seek
+class Again(_Message, frozen=True, tag="again"):
+    """Start over, and read every byte whatever is remembered. Only a scan can."""
+
+
+class Inventory(_Message, frozen=True, tag="inventory"):
+    """Say what the digest cache of this host holds."""
+
+
+Command = Quit | Resync | Watch | Descend | Release | Pause | Seek | Again | Inventory

@@ -13,6 +13,7 @@ from .codec import BadLineError, encode, slices
 from .messages import (
     Beat,
     Bye,
+    CachePart,
     DrillRow,
     FileRow,
     Hello,
@@ -43,6 +44,8 @@ def key_of(row: Row) -> Key:
             return ("log", row.number, 0)
         case ResultPart():
             return ("result", row.part, 0)
+        case CachePart():
+            return ("cache", row.part, 0)
         case DrillRow():
             return ("drill", row.place, row.part)
         case _:  # there is one of its kind
@@ -95,12 +98,20 @@ class Outbox:
             self._beat = Beat(at=at)
             self._wake.notify()
 
-    def forget(self, kind: Literal["file", "rank"]) -> None:
+    def forget(self, kind: Literal["file", "rank", "cache"]) -> None:
         """Drop all rows of a kind: they are neither sent nor part of a snapshot any more."""
         with self._wake:
             for key in [key for key in self._latest if key[0] == kind]:
                 del self._latest[key]
                 self._dirty.pop(key, None)
+
+    def start_over(self) -> None:
+        """Drop all rows but the log and what the cache holds, and let the reader forget them too."""
+        with self._wake:
+            self._latest = {key: row for key, row in self._latest.items() if key[0] in {"log", "cache"}}
+            self._dirty.clear()
+            self._resync = True
+            self._wake.notify()
 
     def resync(self) -> None:
         """Send a snapshot of everything."""

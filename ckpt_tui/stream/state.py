@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from .codec import BadLineError, join_drill, join_result
+from .codec import BadLineError, join_drill, join_report, join_result
 from .messages import (
     Beat,
     Bye,
+    CachePart,
     DrillRow,
     Envelope,
     FileRow,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..facts.agreement import Agreement
+    from ..facts.cached import CacheReport
     from ..facts.scan import ScanResult
 
 LOG_LINES = 2000
@@ -63,6 +65,7 @@ class Changes:
     #: Survey, watched rank, verdict, result, or everything: draw it all again.
     all: bool = False
     logs: bool = False
+    cache: bool = False
     beat: bool = False
     ended: bool = False
     #: Something was missed: ask for a snapshot. A whole one came: nothing is missing any more.
@@ -70,7 +73,7 @@ class Changes:
     snapshot: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.files or self.ranks or self.all or self.logs or self.ended)
+        return bool(self.files or self.ranks or self.all or self.logs or self.cache or self.ended)
 
 
 @dataclass(slots=True)
@@ -89,6 +92,9 @@ class StreamState:
     #: What was asked below the result, by its place, and whether more may be asked.
     drills: dict[Place, DrillRow] = field(default_factory=dict)
     holding: Holding | None = None
+    #: What the digest cache holds, once asked for; and the newest answer so far, which may not be whole yet.
+    cached: CacheReport | None = None
+    cache_parts: dict[int, CachePart] = field(default_factory=dict)
     bye: Bye | None = None
     ended: Ended | None = None
     seq: int = 0
@@ -99,6 +105,11 @@ class StreamState:
     #: Rows of a snapshot whose last slice has not come, and the slice that comes next.
     slices: list[Row] = field(default_factory=list)
     next_slice: int = 0
+
+    @property
+    def cache_answer(self) -> CachePart | None:
+        """The first part of the newest answer about the cache: whether it is being made, or why it cannot be."""
+        return self.cache_parts.get(0)
 
     @property
     def over(self) -> bool:
@@ -168,7 +179,7 @@ def _snapshot(state: StreamState, snapshot: Snapshot, changes: Changes) -> None:
     # Log lines of the source's own have negative numbers and are not the worker's to forget.
     state.logs = {number: line for number, line in state.logs.items() if number < 0}
     state.survey = state.verdict = state.result = state.holding = None
-    state.ranks, state.files, state.parts, state.drills = {}, {}, {}, {}
+    state.ranks, state.files, state.parts, state.drills, state.cache_parts = {}, {}, {}, {}, {}
     changes.all, changes.resync, changes.snapshot = True, False, True
     for row in rows:
         _row(state, row, changes)
@@ -207,6 +218,8 @@ def _row(state: StreamState, row: Row, changes: Changes) -> None:
             changes.all = True
         case ResultPart():
             _result(state, row, changes)
+        case CachePart():
+            _cached(state, row, changes)
 
 
 def _result(state: StreamState, row: ResultPart, changes: Changes) -> None:
@@ -218,3 +231,20 @@ def _result(state: StreamState, row: ResultPart, changes: Changes) -> None:
     except (BadLineError, KeyError):
         state.skipped += 1
     changes.all = True
+
+
+def _cached(state: StreamState, row: CachePart, changes: Changes) -> None:
+    """An answer takes effect when it is whole: until then the one before it stands."""
+    newest = max((part.edition for part in state.cache_parts.values()), default=row.edition)
+    if row.edition < newest:
+        return
+    if row.edition > newest:
+        state.cache_parts = {}
+    state.cache_parts[row.part] = row
+    changes.cache = True
+    if not row.parts or len(state.cache_parts) < row.parts:
+        return
+    try:
+        state.cached = join_report(state.cache_parts[part] for part in range(row.parts))
+    except (BadLineError, KeyError):
+        state.skipped += 1

@@ -43,6 +43,20 @@ class Job(Protocol):
 
 
 @runtime_checkable
+class Reading(Protocol):
+    """A job that reads a checkpoint of this host. All from any thread."""
+
+    def pause(self, wish: bool) -> None:
+        """Rest from reading, or go on; the answer is the rank's status."""
+
+    def again(self) -> None:
+        """Start over, and read every byte; where that cannot be done it is said in the log."""
+
+    def inventory(self) -> None:
+        """Say what the digest cache holds; the answer is rows."""
+
+
+@runtime_checkable
 class Answering(Protocol):
     """A job that stays after its verdict, to be asked what lies below it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from ..digest.host import host_name
@@ -15,6 +16,7 @@ from ..stream.codec import split_result
 from ..stream.messages import DrillRow, DrillState, Level
 from . import verdicts
 from .answers import Answers
+from .cached import Remembered
 from .files import FileRows
 from .heard import Heard
 
@@ -47,10 +49,12 @@ class RanksJob:
             else f"ckpt-tui ranks {escape(target)} --hold --master {master} --world-size {world_size} --rank"
         )
         self._notes: list[str] = []
+        self._leaving = threading.Event()
         self._session = Session(target, place, settings, clock=clock, note=self._notes.append, screen=True)
         self._answers = Answers()
         self._refused: dict[Place, DrillRow] = {}
         self._files = FileRows(self._session.scanner, self._rank)
+        self._remembered = Remembered(settings.scan, clock, busy=lambda: self._agreement is None)
 
     def work(self) -> None:
         """Meet, hash, compare; then stay until every rank has its result."""
@@ -62,13 +66,27 @@ class RanksJob:
                 self._notes.append(str(error))
         self._agreement = agreement
         self._session.part()
+        self._leaving.wait()  # the screen may still ask what the cache holds
 
     def cancel(self) -> None:
         """Leave before the verdict; the others are told. After it, let them go."""
+        self._leaving.set()
         if self._session.held is None:
             self._session.cancel()
         else:
             self.release()
+
+    def pause(self, wish: bool) -> None:
+        """Rest from reading, or go on; the others see which, and that this rank lives."""
+        self._session.scanner.pause(wish)
+
+    def again(self) -> None:
+        """No rank can alone."""
+        self._notes.append("a session reads once: start all ranks anew, with --rehash")
+
+    def inventory(self) -> None:
+        """Say what the cache of this rank's host holds."""
+        self._remembered.ask()
 
     def descend(self, place: Place) -> None:
         """Ask the ranks that are held ready."""
@@ -103,6 +121,7 @@ class RanksJob:
         post.rank = self._rank
         statuses = self._session.statuses()
         now = self._clock.time()
+        self._remembered.publish(post)
         while self._notes:
             post.log(Level.INFO, escape(self._notes.pop(0)))
         for rank, status in statuses.items():

@@ -11,15 +11,30 @@ from ..facts.outcome import Exit
 from ..facts.version import TOOL
 from ..present.safe import unexpected
 from ..stream.codec import decode_command
-from ..stream.messages import PROTOCOL, Bye, Descend, Hello, Level, Mode, Quit, Release, Resync, Watch
+from ..stream.messages import (
+    PROTOCOL,
+    Again,
+    Bye,
+    Descend,
+    Hello,
+    Inventory,
+    Level,
+    Mode,
+    Pause,
+    Quit,
+    Release,
+    Resync,
+    Watch,
+)
 from ..stream.outbox import Outbox
 from .lifetime import claim_stdin, claim_stdout, die_with_parent, give_way, write_all
-from .post import Answering, Post, reason_of
+from .post import Answering, Post, Reading, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..facts.clock import Clock
+    from ..stream.messages import Command
     from .post import Job
 
 #: Seconds between two looks at the counters, and between two beats; how long others may take to be let go on a quit,
@@ -70,18 +85,30 @@ class _Worker:
                         self._job.cancel()
                 case Resync():
                     self._post.outbox.resync()
-                case Watch(rank=rank):
-                    if self._job is not None:
-                        self._job.watch(rank)
-                case Descend(place=place):
-                    if (asked := self._asked()) is not None:
-                        asked.descend(place)
-                case Release():
-                    if (asked := self._asked()) is not None:
-                        asked.release()
                 case None:
                     self._post.log(Level.WARNING, "a command that is not known was skipped")
+                case command:
+                    self._hand_over(command)
         os._exit(Exit.INTERRUPTED)
+
+    def _hand_over(self, command: Command) -> None:
+        """Commands for the job, if it is of a kind that can do them."""
+        job: object = self._job
+        match command:
+            case Watch(rank=rank) if self._job is not None:
+                self._job.watch(rank)
+            case Pause(on=on) if isinstance(job, Reading):
+                job.pause(on)
+            case Again() if isinstance(job, Reading):
+                job.again()
+            case Inventory() if isinstance(job, Reading):
+                job.inventory()
+            case Descend(place=place) if isinstance(job, Answering):
+                job.descend(place)
+            case Release() if isinstance(job, Answering):
+                job.release()
+            case _:
+                return
 
     def run(self, make: Callable[[], Job]) -> int:
         """The exit code, when all is said."""

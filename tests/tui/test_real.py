@@ -25,7 +25,7 @@ def test_the_real_model_is_scanned_on_the_screen_and_its_published_digest_shown(
         try:
             app = CkptApp(source, path=str(minilm_folder))
             async with app.run_test(size=(120, 32)) as pilot, asyncio.timeout(50):
-                while not (app.desk.state.ended and SHA256[:12] in _text(app)):
+                while not (app.desk.state.result and SHA256[:12] in _text(app)):
                     await pilot.pause()
                 assert "86.7 MiB" in _text(app)
                 await pilot.press("enter")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ckpt_tui.facts.settings import ScanSettings
+from ckpt_tui.stream.messages import Quit
 from ckpt_tui.stream.state import StreamState, apply
 from ckpt_tui.tui.sources import ChildSource
 from tests.support.waiting import wait_until
@@ -24,6 +25,15 @@ class Watcher:
     def __init__(self, source: ChildSource) -> None:
         self.source = source
         self.state = StreamState()
+
+    def decided(self, seconds: float = 30) -> StreamState:
+        """Drain until there is a verdict; the worker stays."""
+        return self.until(lambda state: state.verdict and state.verdict.code is not None, seconds)
+
+    def left(self, seconds: float = 30) -> StreamState:
+        """Tell it to leave, and drain to the end."""
+        self.source.send(Quit())
+        return self.until(lambda state: state.ended, seconds)
 
     def until(self, predicate: Callable[[StreamState], object], seconds: float = 30) -> StreamState:
         """Drain until this is true of the state."""
