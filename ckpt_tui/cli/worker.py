@@ -17,8 +17,11 @@ from .options import scan_settings
 
 
 @click.group(hidden=True)
-def command() -> None:
+@click.option("--stay", is_flag=True, help="Stay after the verdict, for what a screen may still ask.")
+@click.pass_context
+def command(ctx: click.Context, *, stay: bool) -> None:
     """The background worker: messages on stdout, commands on stdin."""
+    ctx.obj = stay
 
 
 @command.command()
@@ -28,13 +31,13 @@ def scan(path: str, settings: str) -> None:
     """Scan one checkpoint."""
     from ..worker.serve import serve
 
-    clock = SystemClock()
+    clock, stay = SystemClock(), bool(click.get_current_context().obj)
     decoded = msgspec.json.decode(settings, type=ScanSettings)
 
     def make() -> Any:
         from ..worker.scan import ScanJob
 
-        return ScanJob(path, decoded, clock)
+        return ScanJob(path, decoded, clock, stay=stay)
 
     serve(make, clock, mode=Mode.SCAN)
 
@@ -99,7 +102,7 @@ def _ranks(
     from ..ranks import Flags, find_place
     from ..worker.serve import serve
 
-    clock = SystemClock()
+    clock, stay = SystemClock(), bool(click.get_current_context().obj)
 
     def make() -> Any:
         from ..worker.ranks import RanksJob
@@ -114,7 +117,7 @@ def _ranks(
             strict=strict,
             given=ranks_command.facts(given),
         )
-        return RanksJob(path, place, settings, clock, result=result)
+        return RanksJob(path, place, settings, clock, result=result, stay=stay)
 
     serve(make, clock, mode=Mode.RANKS)
 

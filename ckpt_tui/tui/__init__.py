@@ -31,7 +31,7 @@ def run(
     `title` is the path as escaped text; `plain` leaves colours out, as NO_COLOR asks. The worker ends with the screen.
     The verdict stays on stdout; why there is none goes to stderr.
     """
-    source = worker(worker_argv, recorder)
+    source = worker(["--stay", *worker_argv], recorder)
     try:
         from .app import CkptApp
 

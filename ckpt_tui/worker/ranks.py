@@ -33,9 +33,19 @@ class RanksJob:
     """One rank of a session."""
 
     def __init__(
-        self, target: str, place: RankPlace, settings: RankSettings, clock: Clock, *, result: str | None = None
+        self,
+        target: str,
+        place: RankPlace,
+        settings: RankSettings,
+        clock: Clock,
+        *,
+        result: str | None = None,
+        stay: bool = False,
     ) -> None:
-        """`result` is a file for the agreement's JSON, which the lowest surviving rank writes."""
+        """`result` is a file for the agreement's JSON, which the lowest surviving rank writes.
+
+        `stay`: when nothing is left to do, until `cancel`, for what a screen may still ask.
+        """
         self._place, self._settings, self._clock, self._result = place, settings, clock, result
         self._rank = place.number
         self._host = host_name()
@@ -50,6 +60,8 @@ class RanksJob:
         )
         self._notes: list[str] = []
         self._leaving = threading.Event()
+        if not stay:
+            self._leaving.set()
         self._session = Session(target, place, settings, clock=clock, note=self._notes.append, screen=True)
         self._answers = Answers()
         self._refused: dict[Place, DrillRow] = {}

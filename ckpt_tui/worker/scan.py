@@ -43,9 +43,10 @@ class _Start:
 
 
 class ScanJob:
-    """A scan of one checkpoint on this machine. It stays after its verdict, until the screen leaves."""
+    """A scan of one checkpoint on this machine."""
 
-    def __init__(self, target: str, settings: ScanSettings, clock: Clock) -> None:
+    def __init__(self, target: str, settings: ScanSettings, clock: Clock, *, stay: bool = False) -> None:
+        """`stay` after the verdict, until `cancel`: a screen may wish for more."""
         self._target = target
         self._clock = clock
         self._host = host_name()
@@ -53,6 +54,7 @@ class ScanJob:
         self._remembered = Remembered(settings, clock, busy=lambda: self._start.result is None)
         self._wake = threading.Event()
         self._leaving = self._again = False
+        self._stay = stay
 
     def work(self) -> None:
         """Find and hash; and once more for as long as that is wished."""
@@ -60,7 +62,8 @@ class ScanJob:
             start = self._start
             try:
                 start.result = start.scanner.run()
-                self._wake.wait()
+                if self._stay:
+                    self._wake.wait()
             except Interrupted:
                 if not self._again:
                     raise

@@ -26,8 +26,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 def test_a_scan_streams_its_files_its_result_and_its_code(checkpoint: Path, tmp_path: Path) -> None:
     with watching(scan_argv(checkpoint, tmp_path / "cache")) as child:
-        child.decided()
-        state = child.left()
+        state = child.until(lambda state: state.ended)
     assert state.skipped == 0
     assert state.survey is not None
     assert state.survey.roles == "swwwss"
@@ -46,7 +45,7 @@ def test_a_scan_streams_its_files_its_result_and_its_code(checkpoint: Path, tmp_
 def test_a_warm_start_reads_nothing_and_says_so(checkpoint: Path, tmp_path: Path) -> None:
     for _ in range(2):
         with watching(scan_argv(checkpoint, tmp_path / "cache")) as child:
-            state = child.decided()
+            state = child.until(lambda state: state.ended)
     assert state.verdict is not None
     assert state.verdict.text.startswith("3/3 cached, 0.0 GiB read")
     assert state.ranks[0].status.bytes_cached == state.ranks[0].status.bytes_total
@@ -176,7 +175,7 @@ def test_ranks_stream_all_ranks_and_the_watched_ones_files(checkpoint: Path, tmp
         zero.until(lambda state: state.holding, 60)
         zero.source.send(Quit())
         state = zero.until(lambda state: state.ended)
-        assert one.decided().verdict == state.verdict
+        assert one.until(lambda state: state.ended).verdict == state.verdict
     assert state.verdict is not None
     assert (state.verdict.word, state.verdict.code) == (Word.DIFFER, 1)
     assert "model-00002-of-00003.safetensors" in state.verdict.lines[0]

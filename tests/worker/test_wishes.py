@@ -1,4 +1,4 @@
-"""What a screen may wish of a worker while it reads and after its verdict: to rest, to start over, to tell the cache."""
+"""What a screen may wish of a worker, while it reads and after: to rest, to start over, to tell the cache."""
 
 from __future__ import annotations
 
@@ -24,12 +24,18 @@ def checkpoint(tmp_path: Path) -> Path:
     return write_checkpoint(tmp_path / "model", shards=3, tensors=2, shape=(256, 512))
 
 
+def staying(target: Path, cache: Path, **settings: object) -> list[str]:
+    argv = scan_argv(target, cache, **settings)
+    at = argv.index("_worker") + 1
+    return [*argv[:at], "--stay", *argv[at:]]
+
+
 def reading(state: StreamState) -> bool:
     return 0 in state.ranks and any(file.cell is Cell.READING for file in state.files.get(0, {}).values())
 
 
 def test_a_paused_scan_reads_nothing_until_it_goes_on(checkpoint: Path, tmp_path: Path) -> None:
-    with watching(scan_argv(checkpoint, tmp_path / "cache", max_rate=1_500_000.0)) as child:
+    with watching(staying(checkpoint, tmp_path / "cache", max_rate=1_500_000.0)) as child:
         child.until(reading)
         child.source.send(Pause(on=True))
         state = child.until(lambda state: state.ranks[0].status.paused)
@@ -55,7 +61,7 @@ def test_a_paused_scan_reads_nothing_until_it_goes_on(checkpoint: Path, tmp_path
 
 
 def test_a_paused_scan_leaves_at_once(checkpoint: Path, tmp_path: Path) -> None:
-    with watching(scan_argv(checkpoint, tmp_path / "cache", max_rate=100_000.0)) as child:
+    with watching(staying(checkpoint, tmp_path / "cache", max_rate=100_000.0)) as child:
         child.until(reading)
         child.source.send(Pause(on=True))
         child.until(lambda state: state.ranks[0].status.paused)
@@ -65,9 +71,9 @@ def test_a_paused_scan_leaves_at_once(checkpoint: Path, tmp_path: Path) -> None:
 
 
 def test_a_scan_starts_over_after_its_verdict_and_reads_every_byte(checkpoint: Path, tmp_path: Path) -> None:
-    with watching(scan_argv(checkpoint, tmp_path / "cache")) as child:
+    with watching(staying(checkpoint, tmp_path / "cache")) as child:
         child.decided()
-    with watching(scan_argv(checkpoint, tmp_path / "cache")) as child:
+    with watching(staying(checkpoint, tmp_path / "cache")) as child:
         first = child.decided().verdict
         assert first is not None
         assert "3/3 cached" in first.text
@@ -81,7 +87,7 @@ def test_a_scan_starts_over_after_its_verdict_and_reads_every_byte(checkpoint: P
 
 
 def test_a_scan_starts_over_while_it_reads(checkpoint: Path, tmp_path: Path) -> None:
-    with watching(scan_argv(checkpoint, tmp_path / "cache", max_rate=1_000_000.0)) as child:
+    with watching(staying(checkpoint, tmp_path / "cache", max_rate=1_000_000.0)) as child:
         child.until(reading)
         child.source.send(Again())
         child.until(lambda state: any("again" in line.text for line in state.logs.values()))
@@ -91,7 +97,7 @@ def test_a_scan_starts_over_while_it_reads(checkpoint: Path, tmp_path: Path) -> 
 
 def test_what_the_cache_holds_is_told_during_a_scan_and_after_it(checkpoint: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    with watching(scan_argv(checkpoint, cache, max_rate=1_500_000.0)) as child:
+    with watching(staying(checkpoint, cache, max_rate=1_500_000.0)) as child:
         child.until(reading)
         child.source.send(Inventory())
         before = child.until(lambda state: state.cached).cached
@@ -109,7 +115,7 @@ def test_what_the_cache_holds_is_told_during_a_scan_and_after_it(checkpoint: Pat
 
 def test_a_cache_that_cannot_be_read_is_an_empty_one_and_no_crash(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("no folder")
-    with watching(scan_argv(checkpoint, tmp_path / "cache")) as child:
+    with watching(staying(checkpoint, tmp_path / "cache")) as child:
         child.decided()
         child.source.send(Inventory())
         state = child.until(lambda state: state.cached)
