@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -326,3 +327,32 @@ def test_where_no_folder_will_do_the_scan_reads_for_itself(
     assert {file.miss_reason for file in result.files} == {MissReason.NEW}
     assert {file.state for file in result.files} == {State.GOOD}
     assert scanned(folder).totals.bytes_read == 0
+
+
+def test_a_paused_holder_blocks_nobody_and_goes_on_cleanly(
+    tmp_path: Path, settings: dict[str, object], runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = big(tmp_path)
+    holder = Scanner(str(path), ScanSettings(**settings, max_rate=2.0**22))  # type: ignore[arg-type]
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(holder.run)
+        try:
+            wait_until(lambda: beats(runtime) and any(beats(runtime).values()), what="the holder reads")
+            holder.pause(True)
+            monkeypatch.setattr(sharing, "STALLED", 0.3)
+            result = scan(path, limited(settings))
+            assert result.totals.bytes_read == result.totals.bytes
+            assert not held.done()
+            assert holder.progress.paused
+        finally:
+            holder.pause(False)
+        assert held.result(30).content == result.content
+        assert not holder.progress.paused
+
+
+def test_what_has_read_everything_cannot_be_paused(tmp_path: Path, settings: dict[str, object]) -> None:
+    scanner = Scanner(str(big(tmp_path)), ScanSettings(**settings))  # type: ignore[arg-type]
+    scanner.run()
+    scanner.pause(True)
+    assert not scanner.progress.paused
+    assert scanner.read_again("one.gguf", 0, 4).data == b"GGUF"
