@@ -28,7 +28,7 @@ from .options import Age, as_arguments, format_option, scan_options, scan_settin
 
 if TYPE_CHECKING:
     from ..facts.agreement import Agreement
-    from ..ranks import Session
+    from ..ranks import Place, Session
 
 #: A launcher's SIGTERM comes within a moment of another rank's death: seconds in which that may still be noticed.
 _GRACE = 0.8
@@ -176,7 +176,7 @@ def command(
     stdout = claim_stdout()
     _leave_on_signals(session)
     if place.rank in {0, None} and format_ == "human":
-        threading.Thread(target=_tell_progress, args=(session,), name="progress", daemon=True).start()
+        threading.Thread(target=_tell_progress, args=(session, place), name="progress", daemon=True).start()
     # Gloo may abort a process that takes the usual way out after a peer was lost: the code is ours to say.
     os._exit(_take_part(session, stdout, format_, result, strict=strict, gate=opening))
 
@@ -287,12 +287,16 @@ def _print(stdout: int, data: bytes) -> None:
             fcntl.lockf(stdout, fcntl.LOCK_UN)
 
 
-def _tell_progress(session: Session) -> None:
-    """A line every few seconds while any rank reads: how far all are, and who is last."""
+def _tell_progress(session: Session, place: Place) -> None:
+    """A line every few seconds while any rank reads: how far all are, and who is last. First, where to see it all."""
+    hint = f"a screen on this session:  ckpt-tui attach {place.store}" if place.world_size > 1 else ""
     while True:
         time.sleep(_PROGRESS)
         reading = [status for status in session.statuses().values() if status.phase is Phase.CONTENT]
         if reading and session.rank == 0:
+            if hint:
+                _say(hint)
+                hint = ""
             done = sum(status.bytes_done for status in reading)
             total = sum(status.bytes_total for status in reading)
             last = min(reading, key=lambda status: status.bytes_done / max(status.bytes_total, 1))

@@ -15,6 +15,7 @@ import msgspec
 from ..facts.agreement import Agreement
 from ..facts.outcome import CkptError, Exit, UsageError
 from ..facts.status import Phase, RankStatus
+from .asking import Questions
 from .directory import MAX_WORLD, NoSession, choose, entries, opening_of, pulses_of
 from .display import PAGE, agreement_key, page_key, served_key, shelf_key, viewers_key, watch_key
 from .messages import BadMessage, Break, Page, Shelf, decode
@@ -57,6 +58,10 @@ class Sight:
     agreement: Agreement | None = None
     #: Whether the ranks were started with `--strict`: their codes follow from it.
     strict: bool = False
+    #: Whether any was started with `--hold`, and so may be asked below the verdict.
+    holds: bool = False
+    #: The ranks that have left, each with its reason.
+    left: Mapping[int, str] = field(default_factory=dict)
     #: The watched rank, its survey and its file rows, once it has shown them.
     watched: int = 0
     survey: Survey | None = None
@@ -91,6 +96,9 @@ class Viewer:
         self._shelf: Shelf | None = None
         self._rows: dict[int, FileRow] = {}
         self._left_at: float | None = None
+        self._agreement: Agreement | None = None
+        self._nonce = ""
+        self._served = False
 
     @property
     def interval(self) -> float:
@@ -134,8 +142,10 @@ class Viewer:
             raise UsageError(f"the ranks on {self._address} cannot make a session: {opening.usage}")
         pulses = pulses_of(store, entry.scope, list(self._hellos.values()))
         broken = _broken(store, entry.scope, opening)
-        agreement = _agreement(store, entry.call)
-        if agreement is None:
+        if self._agreement is None:
+            self._agreement = _agreement(store, entry.call)
+            self._nonce = opening.nonce if opening is not None else ""
+        if self._agreement is None:
             self._check_that_it_goes_on(pulses)
         else:
             # The ranks put their last rows there before this: once more, so that none is missed.
@@ -143,20 +153,33 @@ class Viewer:
         sight = Sight(
             world_size=entry.world_size,
             statuses=statuses(entry.world_size, self._hellos, pulses, opening, broken),
-            agreement=agreement,
+            agreement=self._agreement,
             strict=any("--strict" in hello.course for hello in self._hellos.values()),
+            holds=any(hello.holds for hello in self._hellos.values()),
+            left={rank: pulse.left for rank, pulse in pulses.items() if pulse.left is not None},
         )
         return self._files(store, entry.scope, sight)
 
-    def close(self, *, served: bool = False) -> None:
-        """Leave; `served`: having read the verdict, which the ranks may be waiting for."""
+    def took_verdict(self) -> None:
+        """The verdict was read: no rank need wait for this viewer."""
+        if self._opened is not None:
+            self._opened[0].add(served_key(self._opened[1].call), 1)
+            self._served = True
+
+    def questions(self) -> Questions:
+        """Where ranks that are held ready are asked, once there is a verdict."""
+        if self._opened is None:
+            raise RuntimeError("ask before open")
+        store, entry = self._opened
+        return Questions(store, f"{entry.scope}/session/{self._nonce}")
+
+    def close(self) -> None:
+        """Leave. Once is enough."""
         if self._opened is None:
             return
         (store, entry), self._opened = self._opened, None
         with suppress(CkptError):
-            if served:
-                store.add(served_key(entry.call), 1)
-            else:
+            if not self._served:
                 store.add(viewers_key(entry.call), -1)
         store.close()
 

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import threading
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..facts.outcome import Interrupted, agreement_code
+from ..facts.outcome import CkptError, Interrupted, agreement_code
 from ..facts.status import Phase
 from ..present import units
+from ..ranks.asking import Asker
 from ..ranks.store import StoreLost
 from ..ranks.viewer import Viewer
 from ..stream import rows
 from ..stream.codec import split_result
-from ..stream.messages import Level, VerdictRow, Watching, Word
+from ..stream.messages import DrillRow, DrillState, Holding, Level, VerdictRow, Watching, Word
 from . import verdicts
+from .answers import Answers
 from .heard import Heard
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..facts.clock import Clock
     from ..ranks.address import Address
     from ..ranks.viewer import Sight
-    from ..stream.messages import FileRow, Survey
+    from ..stream.messages import FileRow, Place, Survey
     from .post import Post
 
 #: Seconds after which it is said that nobody beats any more. The ranks themselves know more, and sooner.
 _SILENT = 60.0
+#: Seconds in which ranks that stay after the verdict are ready to be asked, and between two looks whether they are.
+_READY, _LOOK = 15.0, 0.1
 
 
 class AttachJob:
@@ -44,23 +51,90 @@ class AttachJob:
         self._watched: int | None = None
         self._rows: dict[int, FileRow] = {}
         self._told = False
+        self._wishes: SimpleQueue[Place | str] = SimpleQueue()
+        self._holding: Holding | None = None
+        self._answers = Answers()
+        self._answered: Mapping[Place, DrillRow] = {}
+        self._refused: dict[Place, DrillRow] = {}
 
     def work(self) -> None:
         """Find the session, look at it until its verdict is here, and let it go."""
-        served = False
         try:
             self._viewer.open(self._wait)
             self._notes.append(f"watching the session on {self._address}; it does not wait for this screen")
-            while not served:
-                self._sight = self._viewer.look()
-                served = self._sight.agreement is not None
-                if not served:
-                    self._leaving.wait(self._viewer.interval)
+            while True:
+                self._sight = sight = self._viewer.look()
+                if sight.agreement is not None:
+                    break
+                self._leaving.wait(self._viewer.interval)
                 self._watch()
+            self._viewer.took_verdict()
+            if sight.holds and sight.agreement.differences:
+                self._ask(Asker(self._viewer.questions(), self._clock))
         except StoreLost as lost:
-            raise StoreLost(self._address, f"{lost.why}; the session may have ended") from None
+            if self._sight is None or self._sight.agreement is None:
+                raise StoreLost(self._address, f"{lost.why}; the session may have ended") from None
         finally:
-            self._viewer.close(served=served)
+            self._viewer.close()
+
+    def _ask(self, asker: Asker) -> None:
+        """Ask the ranks that are held ready, until they are let go. It is for others to let them go."""
+        why = "the ranks did not stay"
+        until = self._clock.monotonic() + _READY
+        try:
+            while not asker.questions.ready():
+                self._watch()
+                if self._clock.monotonic() >= until:
+                    return
+                self._leaving.wait(_LOOK)
+            self._holding = Holding(ready=True)
+            while (ended := self._turn(asker)) is None:
+                self._leaving.wait(self._viewer.interval)
+            why = ended
+        except CkptError as error:
+            why = str(error)
+            raise
+        finally:
+            asker.give_up(f"not answered any more: {why}")
+            self._answered = asker.rows
+            self._holding = Holding(ready=False, reason=why)
+
+    def _turn(self, asker: Asker) -> str | None:
+        """One look at everything; why nobody is held any more, once that is so."""
+        self._watch()
+        while not self._wishes.empty():
+            wish = self._wishes.get()
+            if isinstance(wish, str):
+                asker.release(wish)
+            else:
+                asker.ask(wish)
+        while (found := asker.questions.next()) is not None:
+            if found[1] is not None and found[1].release is not None:
+                return found[1].release
+        self._sight = sight = self._viewer.look()
+        asker.look(sight.left)
+        self._answered = asker.rows
+        here = {rank for rank, status in sight.statuses.items() if status.phase is not Phase.ABSENT}
+        return "all ranks have left" if here <= sight.left.keys() else None
+
+    def descend(self, place: Place) -> None:
+        """Ask the ranks that are held ready."""
+        if self._holding is not None and self._holding.ready:
+            self._wishes.put(place)
+        else:
+            why = (
+                self._holding.reason if self._holding else "there is no verdict yet, or no rank was started with --hold"
+            )
+            failed = DrillRow(place=place, state=DrillState.FAILED, error=f"nobody can be asked: {why}")
+            self._refused = {**self._refused, place: failed}
+
+    def release(self) -> None:
+        """Let all ranks go that are held ready: a wish like another, which no viewer utters by leaving."""
+        self._wishes.put("a viewer has let them go")
+
+    def held(self) -> bool:
+        """Whether anybody waits for this process to let him go: never."""
+        return False
 
     def cancel(self) -> None:
         """Leave; nobody will miss this process."""
@@ -105,6 +179,9 @@ class AttachJob:
             for part in split_result(sight.agreement):
                 post.outbox.put(part)
             post.outbox.put(verdicts.agreement_verdict(sight.agreement, now, strict=sight.strict))
+        if sight.agreement is not None:
+            post.outbox.put(self._holding or Holding(ready=False, reason=_not_held(sight)))
+        self._answers.publish(post, {**self._refused, **self._answered})
 
     def _files(self, post: Post, sight: Sight) -> None:
         if sight.survey is None:
@@ -126,9 +203,19 @@ class AttachJob:
         """What a missing rank must run, but for its number; empty where a launcher starts them."""
         if not self._viewer.by_hand:
             return ""
-        path = survey.checkpoint.path
-        return f"ckpt-tui ranks {path} --master {self._address} --world-size {survey.world_size} --rank"
+        hold = " --hold" if self._sight is not None and self._sight.holds else ""
+        master = f"--master {self._address} --world-size {survey.world_size}"
+        return f"ckpt-tui ranks {survey.checkpoint.path}{hold} {master} --rank"
 
     def _watch(self) -> None:
         if self._leaving.is_set():
             raise Interrupted("left before a verdict; the session goes on")
+
+
+def _not_held(sight: Sight) -> str:
+    """Why nobody can be asked, as long as nobody has been."""
+    if not sight.holds:
+        return "the ranks were started without --hold"
+    if sight.agreement is not None and not sight.agreement.differences:
+        return "there is nothing to ask: no file differs"
+    return "the ranks are not ready yet"
