@@ -53,7 +53,7 @@ def narrate(source: Source, title: str, *, at_once: bool = False) -> int:
     """Tell a stream until it ends or a signal comes; the exit code is the screen's. `at_once`: only how it ended."""
     from ..stream.messages import Resync
     from ..stream.narrator import Narrator
-    from ..tui.farewell import exit_code, farewell
+    from ..tui.farewell import exit_code, part
 
     state, narrator = StreamState(), Narrator()
     heard = told = time.monotonic()
@@ -74,7 +74,7 @@ def narrate(source: Source, title: str, *, at_once: bool = False) -> int:
                     time.sleep(_LOOK)
     finally:
         source.close()
-    _print(farewell(state, title))
+    part(state, title)
     return stop.code if stopped else exit_code(state)
 
 

@@ -103,6 +103,8 @@ class Narrator:
         lines = [line for number, line in state.logs.items() if number > self._logged and line.level in _LOUD]
         if lines:
             self._logged = max(line.number for line in lines)
+        # Why it ended is said by whoever tells the end.
+        lines = [line for line in lines if state.bye is None or line.text != state.bye.reason]
         yield from (f"{_LOUD[line.level]}{line.text}" for line in lines[: 2 * _SINGLE])
         if len(lines) > 2 * _SINGLE:
             yield f"and {len(lines) - 2 * _SINGLE:,} more lines"

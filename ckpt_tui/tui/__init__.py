@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -11,7 +10,6 @@ if TYPE_CHECKING:
 
     from ..stream.playback import Player
     from ..stream.recording import Recorder
-    from .app import CkptApp
     from .sources import ChildSource
 
 __all__ = ["replay", "run", "worker"]
@@ -34,17 +32,19 @@ def run(
     source = worker(["--stay", *worker_argv], recorder)
     try:
         from .app import CkptApp
+        from .farewell import part
 
         app = CkptApp(source, path=title, start_view=start_view, ascii_only=ascii_only, plain=plain)
         app.run()
     finally:
         source.close()
-    _part(app, title)
+    part(app.desk.state, title)
     return app.return_code or 0
 
 
 def replay(player: Player, *, title: str, ascii_only: bool = False, plain: bool = False) -> int:
     """Open the screen on a recording and return the exit code, as `run` does."""
+    from .farewell import part
     from .replay import ReplayApp
 
     try:
@@ -52,7 +52,7 @@ def replay(player: Player, *, title: str, ascii_only: bool = False, plain: bool 
         app.run()
     finally:
         player.close()
-    _part(app, title)
+    part(app.desk.state, title)
     return app.return_code or 0
 
 
@@ -62,17 +62,3 @@ def worker(argv: Sequence[str], recorder: Recorder | None = None) -> ChildSource
 
     # -P: no module is ever taken from the folder that we stand in, which may be a checkpoint with code in it.
     return ChildSource([sys.executable, "-P", "-m", "ckpt_tui", "_worker", *argv], recorder=recorder)
-
-
-def _part(app: CkptApp, title: str) -> None:
-    """What stays on the terminal."""
-    from .farewell import farewell
-
-    state = app.desk.state
-    decided = state.verdict is not None and state.verdict.code is not None
-    stream = sys.stdout if decided else sys.stderr
-    said = "\n".join([*farewell(state, title), ""])
-    with suppress(OSError):  # the terminal may be gone
-        stream.flush()
-        stream.buffer.write(said.encode(stream.encoding, "backslashreplace"))
-        stream.flush()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..facts.outcome import Exit
@@ -35,3 +37,14 @@ def farewell(state: StreamState, path: str) -> list[str]:
         native = [entry.text for number, entry in state.logs.items() if number < 0][-3:]
         return [f"{Word.UNDECIDED}  the worker {how}: {path}", *(f"  {text}" for text in native)]
     return [f"{Word.STOPPED}  before a verdict: {path}"]
+
+
+def part(state: StreamState, title: str) -> None:
+    """Print what stays: the verdict on stdout, and why there is none on stderr."""
+    decided = state.verdict is not None and state.verdict.code is not None
+    stream = sys.stdout if decided else sys.stderr
+    said = "\n".join([*farewell(state, title), ""])
+    with suppress(OSError):  # the terminal may be gone
+        stream.flush()
+        stream.buffer.write(said.encode(stream.encoding, "backslashreplace"))
+        stream.flush()

@@ -71,7 +71,7 @@ def test_a_cut_recording_ends_in_words_and_with_3(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
     done = ckpt_tui("replay", path)
     assert done.returncode == 3
-    assert done.stdout == f"STOPPED  the recording ends here, before a verdict: {path}\n"
+    assert done.stderr == f"STOPPED  the recording ends here, before a verdict: {path}\n"
 
 
 def test_a_full_disk_ends_the_recording_and_not_the_scan(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_a_signal_ends_the_lines_with_its_code_and_leaves_no_process(tmp_path: P
         assert process.stdout is not None
         assert process.stdout.readline().startswith(str(model))
         process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=20)
+        out, error = process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGTERM
-    assert out == f"STOPPED  before a verdict: {model}\n"
+    assert (out, error) == ("", f"STOPPED  before a verdict: {model}\n")
     wait_until(lambda: not list(workers(model)), 5)
 
 
