@@ -12,6 +12,7 @@ from .display import see_off, show_verdict
 from .gather import GatherBroken, StoreGather
 from .gloo import GlooGather
 from .messages import BadMessage, Break, decode, encode
+from .pause import Pause
 from .store import NobodyThere, Store, StoreLost, connect, local_address_towards
 from .telemetry import COMMITTED, OPEN
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 MAX_GLOO_RANKS = 128
 #: Seconds that Gloo may take to form, and more for every rank.
 _FORM, _FORM_PER_RANK = 15.0, 0.25
-_LOOK_FIRST, _LOOK_LAST = 0.005, 0.1
+#: Seconds for each rank that a step through the store may take, beside those.
+_EXCHANGE_PER_RANK = 1 / 500
 #: Seconds that viewers get to read the verdict before the ranks part.
 _SEE_OFF = 1.0
 
@@ -64,7 +66,7 @@ class Channel:
         if unfit is not None:
             if self._joined.me.rank == 0:
                 note(unfit)
-            return self.through_store("exchange", range(self._size), seconds=_FORM)
+            return self.through_store("exchange", range(self._size), seconds=_FORM + self._size * _EXCHANGE_PER_RANK)
         gather: GlooGather | None = None
         try:
             gather = self._gloo(place)
@@ -75,7 +77,7 @@ class Channel:
         failures = self._store.add(f"{self.base}/gloo-failed", 0)
         if gather is not None and not failures:
             return gather
-        return self.through_store("exchange", range(self._size), seconds=_FORM)
+        return self.through_store("exchange", range(self._size), seconds=_FORM + self._size * _EXCHANGE_PER_RANK)
 
     def _unfit(self, place: Place) -> str | None:
         """Why Gloo is not even tried, in words, the same on all ranks; None if it may be."""
@@ -149,11 +151,10 @@ class Channel:
         self._arrivals += 1
         key = f"{self.base}/arrived/{self._arrivals}"
         here = self._store.add(key, 1)
-        look = _LOOK_FIRST
+        pause = Pause(self._clock, self._size)
         while here < self._size:
             self._watch()
-            self._clock.sleep(look)
-            look = min(look * 1.5, _LOOK_LAST)
+            pause.sleep()
             here = self._store.add(key, 0)
         self._watch()
 
@@ -168,11 +169,10 @@ class Channel:
             outcome = COMMITTED if mine == self._size else encode(Break(reason="the ranks came to different verdicts"))
             self._take(self._store.decide(self.break_key, OPEN, outcome))
             return
-        look = _LOOK_FIRST
+        pause = Pause(self._clock, self._size)
         while not self._take(self._store.get([self.break_key])[0]):
             self._watch()
-            self._clock.sleep(look)
-            look = min(look * 1.5, _LOOK_LAST)
+            pause.sleep()
 
     def declare(self, reason: str) -> None:
         """Break the session off for all; raises Broken with what was declared first."""
@@ -224,10 +224,9 @@ class Channel:
     def _count(self, key: str, company: int, end: float, *, step: int = 1) -> int:
         """Add to a counter, and wait until it has come to `company`; where it stands then, or at the end."""
         count = self._store.add(key, step)
-        look = _LOOK_FIRST
+        pause = Pause(self._clock, self._size)
         while count < company and self._clock.monotonic() < end:
-            self._clock.sleep(look)
-            look = min(look * 1.5, _LOOK_LAST)
+            pause.sleep()
             count = self._store.add(key, 0)
         return count
 
@@ -243,5 +242,6 @@ class Channel:
     def linger(self, company: int, seconds: float) -> None:
         """The store goes with this process, which leaves early: let the others end their session first."""
         end = self._clock.monotonic() + seconds
+        pause = Pause(self._clock, self._size)
         while self._clock.monotonic() < end and self._store.add(f"{self.base}/done", 0) < company:
-            self._clock.sleep(_LOOK_LAST)
+            pause.sleep()

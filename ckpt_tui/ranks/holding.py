@@ -23,6 +23,7 @@ from .asking import EXCHANGE, Asker, Questions
 from .gather import GatherBroken, StoreGather
 from .messages import BadMessage, Party, Step, Tables, Told, decode, decode_all, encode
 from .store import StoreLost
+from .telemetry import EVERYBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -53,6 +54,8 @@ def why_not(agreement: Agreement, settings: RankSettings, place: RankPlace, hold
         return "the ranks were started without --hold"
     if not agreement.differences:
         return "there is nothing to ask: no file differs"
+    if agreement.world_size > EVERYBODY:
+        return f"in a session of more than {EVERYBODY} ranks none stays: not all would notice when one leaves"
     if not place.agent_store and 0 not in holders:
         return "rank 0, which serves the store, does not stay (--hold)"
     return ""

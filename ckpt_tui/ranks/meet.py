@@ -15,20 +15,20 @@ from ..facts.version import TOOL
 from ..present.safe import escape
 from ..present.units import duration
 from .display import DIRECTORY
-from .messages import PROTOCOL, BadMessage, Hello, Listed, Opening, Pulse, decode, encode, encode_line
+from .messages import PROTOCOL, BadMessage, Hello, Listed, Opening, Pulse, decode, encode, encode_line, pack, unpack
 from .reminder import Reminder
 from .roster import make_nonce, quarrel, read_roster, twice, waiting_words
 from .telemetry import pulse_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ..facts.clock import Clock
     from .store import Store
     from .telemetry import Telemetry
 
-#: Seconds between two looks at who has come.
-_LOOK = 0.05
+#: Seconds between two looks at whether it has been decided, and more for every rank; and between two at who has come.
+_LOOK, _LOOK_PER_RANK, _READ_PER_RANK = 0.05, 1 / 2000, 1 / 100
 #: For how long the beat of this rank's earlier process is watched before it counts as gone.
 _STILL = 3.0
 #: For how long the host of the store waits at most for the others to read why there is no session.
@@ -75,19 +75,25 @@ class Meet:
             self._look_for_myself(call - 1)
         base = f"{self.scope}/call/{call}"
         outcome = self.store.decide(f"{base}/outcome", b"", b"-")
-        if self.store.add(f"{base}/came", 1) == 1:
+        self.store.append(f"{base}/roster", encode_line(self.me))
+        came = self.store.add(f"{base}/came", 1)
+        if came == 1:
             world = self.me.world_size
             listed = Listed(protocol=PROTOCOL, tool=TOOL, scope=escape(self.scope), call=call, world_size=world)
             self.store.append(DIRECTORY, encode_line(listed))
-        self.store.append(f"{base}/roster", encode_line(self.me))
         reminder = Reminder(self.clock)
         seen = b""
         hellos: list[Hello] = []
+        last, due = came >= self.me.world_size, self.clock.monotonic() + self.me.world_size * _READ_PER_RANK
         while outcome == b"-":
-            roster, outcome = self.store.get([f"{base}/roster", f"{base}/outcome"])
-            if roster != seen:
-                seen = roster
-                hellos, strangers = read_roster(roster)
+            # Who comes last reads at once who is here. The others do so every now and then: thousands of lines.
+            reads = last or self.clock.monotonic() >= min(due, deadline)
+            (outcome, *news) = self.store.get([f"{base}/outcome", *[f"{base}/roster"] * reads])
+            if reads:
+                last, due = False, self.clock.monotonic() + self.me.world_size * _READ_PER_RANK
+            if news and news[0] != seen:
+                seen = news[0]
+                hellos, strangers = read_roster(seen)
                 complaint = quarrel(hellos, strangers)
                 if complaint is not None:
                     outcome = self._decide(base, Opening(usage=complaint))
@@ -99,18 +105,23 @@ class Meet:
             gone = {rank: why for rank, why in self.telemetry.gone.items() if rank in members}
             missing = [rank for rank in range(self.me.world_size) if rank not in members]
             if not missing and not gone:
-                outcome = self._decide(base, Opening(nonce=make_nonce(hellos)))
+                outcome = self._start(base, hellos, {})
             elif gone or now >= deadline:
                 why = "had not come" if now < deadline else f"has not come within {duration(join_timeout)}"
                 absent = {**dict.fromkeys(missing, why), **gone}
-                outcome = self._decide(base, Opening(nonce=make_nonce(hellos), absent=absent))
+                outcome = self._start(base, hellos, absent)
             elif reminder.due():
                 here = waiting_words({rank: hello.host for rank, hello in members.items()}, self.me.world_size)
                 self.note(f"{here}; {duration(deadline - now)} left")
             self.watch()
             if outcome == b"-":
-                self.clock.sleep(_LOOK + self.me.world_size / 2000)
+                self.clock.sleep(_LOOK + self.me.world_size * _LOOK_PER_RANK)
         return self._take(base, outcome)
+
+    def _start(self, base: str, hellos: Iterable[Hello], absent: dict[int, str]) -> bytes:
+        members = [hello for hello in hellos if hello.rank not in absent]
+        roster = pack([encode_line(hello) for hello in members])
+        return self._decide(base, Opening(nonce=make_nonce(hellos), absent=absent, roster=roster))
 
     def _decide(self, base: str, opening: Opening) -> bytes:
         return self.store.decide(f"{base}/outcome", b"-", encode(opening))
@@ -118,6 +129,7 @@ class Meet:
     def _take(self, base: str, outcome: bytes) -> Meeting:
         try:
             opening = decode(outcome, Opening)
+            roster = b"".join(unpack(opening.roster)) if opening.usage is None else b""
         except BadMessage as error:
             raise UsageError(f"another version of ckpt-tui leads this session: its opening is {error}") from None
         taken = self.store.add(f"{base}/taken", 1)
@@ -127,8 +139,7 @@ class Meet:
             raise UsageError(opening.usage)
         if self.me.rank in opening.absent:
             raise GivenUp(f"the other ranks no longer wait for rank {self.me.rank}: {opening.absent[self.me.rank]}")
-        hellos, _ = read_roster(self.store.get([f"{base}/roster"])[0])
-        members = {hello.rank: hello for hello in hellos if hello.rank not in opening.absent}
+        members = {hello.rank: hello for hello in read_roster(roster)[0]}
         self.telemetry.follow(members.values())
         self.here(members)
         return Meeting(call=base, nonce=opening.nonce, members=members, absent=opening.absent)

@@ -5,6 +5,7 @@ Text from a peer must be what `present.safe` could have made, or the whole messa
 
 from __future__ import annotations
 
+import zlib
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,10 +19,10 @@ from ..present.safe import is_all_safe
 from ..stream.messages import FileRow, Place, Survey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 #: Rises whenever a message below changes in a way that an older reader would get wrong.
-PROTOCOL = 2
+PROTOCOL = 3
 #: No message may be longer than this.
 MAX_BYTES = 64 << 20
 #: No hello may be longer: it is quoted to people where ranks do not fit.
@@ -67,6 +68,8 @@ class Opening(Fact, frozen=True, kw_only=True):
     usage: str | None = None
     nonce: str = ""
     absent: dict[int, str] = msgspec.field(default_factory=dict)
+    #: The hellos of the members, packed.
+    roster: bytes = b""
 
 
 class Pulse(Fact, frozen=True, kw_only=True):
@@ -84,9 +87,12 @@ class Break(Fact, frozen=True, kw_only=True):
 
 
 class Present(Fact, frozen=True, kw_only=True):
-    """Whose messages of one step count, decided once for all; of the others, what is known."""
+    """Whose messages of one step count, decided once for all; of the others, what is known.
 
-    ranks: tuple[int, ...]
+    `runs`: first and last rank of each unbroken run: every rank reads this, and they may be thousands.
+    """
+
+    runs: tuple[tuple[int, int], ...]
     absent: dict[int, str] = msgspec.field(default_factory=dict)
 
 
@@ -202,6 +208,23 @@ _encoder = msgspec.msgpack.Encoder()
 def encode(message: Fact) -> bytes:
     """The message as bytes."""
     return _encoder.encode(message)
+
+
+def pack(messages: Sequence[bytes]) -> bytes:
+    """Many messages as one, compressed: what ranks that agree say is nearly the same."""
+    return zlib.compress(_encoder.encode(messages), 1)
+
+
+def unpack(raw: bytes) -> tuple[bytes, ...]:
+    """The messages in what `pack` made; BadMessage where it made none of it, or more than one message may hold."""
+    inflate = zlib.decompressobj()
+    try:
+        plain = inflate.decompress(raw, MAX_BYTES)
+        if not inflate.eof:
+            raise BadMessage("too long, or cut short")
+        return msgspec.msgpack.decode(plain, type=tuple[bytes, ...])
+    except (zlib.error, msgspec.DecodeError) as error:
+        raise BadMessage(type(error).__name__) from error
 
 
 def decode(raw: bytes, kind: type[T]) -> T:

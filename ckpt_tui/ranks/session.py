@@ -134,8 +134,10 @@ class Session:
             if rank == self.rank:
                 status = self._status()
             elif status is None:
-                host = self._members[rank].host if rank in self._members else ""
-                status = RankStatus(rank=rank, host=host, phase=Phase.ABSENT, doing="has not come")
+                status = RankStatus(rank=rank, host="", phase=Phase.ABSENT, doing="has not come")
+                if rank in self._members:  # in a large world not every rank listens to all
+                    host = self._members[rank].host
+                    status = RankStatus(rank=rank, host=host, phase=Phase.MEETING, doing="not heard here")
             if rank in gone:
                 phase = Phase.ABSENT if status.phase is Phase.ABSENT else Phase.LOST
                 status = msgspec.structs.replace(status, phase=phase, error=gone[rank])

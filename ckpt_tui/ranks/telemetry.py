@@ -31,9 +31,27 @@ if TYPE_CHECKING:
 OPEN, COMMITTED = b"-", b"="
 
 
+#: Ranks of a larger world than this do not all listen to all.
+EVERYBODY = 256
+#: So many of the others each listens to then, beside rank 0, which listens to all (docs/scale.md).
+_NEXT = 64
+
+
 def interval(world_size: int) -> float:
-    """Seconds between two beats: every rank reads all others, so it grows with their number."""
-    return 0.25 + world_size / 200
+    """Seconds between two beats: it grows with those that a rank reads, and with all that ask the store."""
+    read = world_size if world_size <= EVERYBODY else _NEXT
+    return 0.25 + read / 200 + world_size / 4000
+
+
+def listened_to(me: int, world_size: int, here: Iterable[int]) -> frozenset[int]:
+    """The ranks whose beats a rank reads, of those that are here.
+
+    In a large world those that come next in a ring: each is heard by many, and whoever misses one tells all.
+    """
+    others = sorted(rank for rank in here if rank != me)
+    if world_size <= EVERYBODY or me == 0:
+        return frozenset(others)
+    return frozenset(sorted(others, key=lambda rank: (rank - me) % world_size)[:_NEXT]) | {0} & frozenset(others)
 
 
 class Telemetry:
@@ -89,7 +107,8 @@ class Telemetry:
 
     def follow(self, hellos: Iterable[Hello]) -> None:
         """Listen to these ranks; those that are known already keep what was heard of them."""
-        peers = {hello.rank: hello for hello in hellos if hello.rank != self._me.rank}
+        here = {hello.rank: hello for hello in hellos}
+        peers = {rank: here[rank] for rank in sorted(listened_to(self._me.rank, self._me.world_size, here))}
         with self._wake:
             if peers == self._peers:
                 return
