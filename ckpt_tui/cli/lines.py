@@ -34,7 +34,12 @@ def plain_option(function: F) -> F:
 
 def record_options(function: F) -> F:
     """`--record` and its `--force`; `recorder` takes them."""
-    function = click.option("--force", is_flag=True, help="Replace a recording that is there already.")(function)
+    force = click.option("--force", is_flag=True, help="Replace a recording that is there already.")
+    return record_option(force(function))
+
+
+def record_option(function: F) -> F:
+    """`--record` alone, for commands that have a `--force` already."""
     return click.option(
         "--record", metavar="FILE", help="Keep what the screen is told in a file, for `ckpt-tui replay`."
     )(function)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import signal
-import sys
 import threading
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,16 +16,17 @@ from ..facts.ranksets import named
 from ..facts.settings import RankSettings
 from ..facts.status import Phase
 from ..present import units
-from ..present.safe import error_text, escape, unexpected
-from ..worker.lifetime import claim_stdout, write_all
+from ..present.safe import escape, unexpected
+from ..worker.lifetime import claim_stdout
 from .gate import Gate
-from .lines import record_options, recorder
+from .lines import record_option, recorder
 from .open import is_own_terminal, watch
 from .options import Age, as_arguments, format_option, scan_options, scan_settings
+from .outlet import Outlet, say
+from .reporting import check_report, in_the_way, report_options
 
 if TYPE_CHECKING:
-    from ..facts.agreement import Agreement
-    from ..ranks import Place, Session
+    from ..ranks import Session
 
 #: A launcher's SIGTERM comes within a moment of another rank's death: seconds in which that may still be noticed.
 _GRACE = 0.8
@@ -115,7 +113,8 @@ def _with_hold_time(args: list[str]) -> list[str]:
 )
 @click.option("--tui", is_flag=True, help="Open the screen on this rank. Elsewhere, `ckpt-tui attach` opens one.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw the screen with plain ASCII.")
-@record_options
+@record_option
+@report_options
 @scan_options
 @format_option()
 @click.pass_context
@@ -135,10 +134,12 @@ def command(
     given: tuple[str, ...],
     strict: bool,
     result: str | None,
+    report: str | None,
+    redact: bool,
+    force: bool,
     tui: bool,
     ascii_only: bool,
     record: str | None,
-    force: bool,
     format_: str,
     gate: tuple[str, ...],
     **scan: Any,
@@ -153,6 +154,7 @@ def command(
     With -- CMD each rank becomes CMD once every rank agrees and knows that all do. What we say goes to stderr then:
     stdout is CMD's.
     """
+    check_report(report, redact=redact, force=force and record is None, late=True)
     if tui:
         return _on_screen(ctx, path, ascii_only=ascii_only, record=record, force=force)
     if record is not None:
@@ -170,15 +172,24 @@ def command(
         hold=hold or 0.0,
         keep_going=keep_going,
         strict=strict,
+        refusal=in_the_way(report, force=force),
         given=facts(given),
     )
-    session = Session(path, place, settings, note=lambda line: _say(f"{_who(session)}: {line}"))
+    session = Session(path, place, settings, note=lambda line: say(f"{_who(session)}: {line}"))
     stdout = claim_stdout()
+    outlet = Outlet(
+        stdout=stdout if opening is None else 2,
+        format_=format_,
+        result=result,
+        report=report,
+        redact=redact,
+        force=force,
+    )
     _leave_on_signals(session)
     if place.rank in {0, None} and format_ == "human":
         threading.Thread(target=_tell_progress, args=(session, place), name="progress", daemon=True).start()
     # Gloo may abort a process that takes the usual way out after a peer was lost: the code is ours to say.
-    os._exit(_take_part(session, stdout, format_, result, strict=strict, gate=opening))
+    os._exit(_take_part(session, outlet, stdout, strict=strict, gate=opening))
 
 
 def _on_screen(ctx: click.Context, path: str, *, ascii_only: bool, record: str | None, force: bool) -> int:
@@ -191,6 +202,8 @@ def _on_screen(ctx: click.Context, path: str, *, ascii_only: bool, record: str |
         raise UsageError("--tui with -- CMD: CMD would need the terminal; start it without --tui, and attach to it")
     if given["format_"] != "human":
         raise UsageError("--tui draws a screen: take --result FILE for the agreement's JSON")
+    if given["report"] is not None:
+        raise UsageError("--tui draws a screen: take --result FILE, and make the report of it with ckpt-tui report")
     place = find_place(Flags(master=given["master"], world_size=given["world_size"], rank=given["rank"]))
     # What is wrong with these is said before a screen opens.
     facts(given["given"])
@@ -227,23 +240,23 @@ def facts(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found.items()))
 
 
-def _take_part(
-    session: Session, stdout: int, format_: str, result: str | None, *, strict: bool, gate: Gate | None
-) -> int:
+def _take_part(session: Session, outlet: Outlet, stdout: int, *, strict: bool, gate: Gate | None) -> int:
     try:
         agreement = session.run()
-        _hand_over(agreement, session.rank, stdout if gate is None else 2, format_, result)
-        acknowledged = session.part()
+        written = outlet.take(agreement, session.rank)
+        acknowledged = session.part(unwritten=not written)
         code = agreement_code(agreement, strict=strict)
+        if session.unwritten and code is Exit.SAME:
+            code = Exit.UNDECIDED
         if gate is None or code is not Exit.SAME:
             return code
         _check_that_all_go_on(session, acknowledged=acknowledged)
         gate.open(stdout)
     except CkptError as error:
-        _say(f"ckpt-tui: {error}")
+        say(f"ckpt-tui: {error}")
         return error.code
     except Exception as error:  # noqa: BLE001 - whatever it is, it ends with a line and a code
-        _say(f"ckpt-tui: {unexpected(error)}")
+        say(f"ckpt-tui: {unexpected(error)}")
         return Exit.UNDECIDED
 
 
@@ -254,53 +267,17 @@ def _check_that_all_go_on(session: Session, *, acknowledged: bool) -> None:
     if not acknowledged:
         raise NotAcknowledged
 
-
-def _hand_over(agreement: Agreement, rank: int | None, stdout: int, format_: str, result: str | None) -> None:
-    """The result to stdout and to the file: for people only the lowest rank tells it all."""
-    from ..report import json, text
-    from ..report.write import write
-
-    first = agreement.speaker
-    encoded = json.encode(agreement)
-    if result is not None and rank == first:
-        try:
-            write(result, encoded, force=True)
-        except CkptError as error:
-            _say(f"ckpt-tui: {error}")
-    if format_ in {"json", "jsonl"}:
-        _print(stdout, encoded)
-    elif format_ == "human":
-        line = f"rank {rank}: {agreement.verdict}: {agreement.summary}\n"
-        _print(stdout, (text.agreement_text(agreement, time.time()) if rank == first else line).encode())
-
-
-def _print(stdout: int, data: bytes) -> None:
-    """All of it in one piece: ranks that share a pipe take turns, for a pipe keeps only 4 KiB together."""
-    with suppress(OSError):  # not everything can be locked
-        fcntl.lockf(stdout, fcntl.LOCK_EX)
-    try:
-        write_all(stdout, data)
-    except OSError as error:  # the others wait for this rank all the same, and the verdict stands
-        _say(f"ckpt-tui: stdout: {error_text(error)}")
-    finally:
-        with suppress(OSError):
-            fcntl.lockf(stdout, fcntl.LOCK_UN)
-
-
-def _tell_progress(session: Session, place: Place) -> None:
-    """A line every few seconds while any rank reads: how far all are, and who is last. First, where to see it all."""
-    hint = f"a screen on this session:  ckpt-tui attach {place.store}" if place.world_size > 1 else ""
     while True:
         time.sleep(_PROGRESS)
         reading = [status for status in session.statuses().values() if status.phase is Phase.CONTENT]
         if reading and session.rank == 0:
             if hint:
-                _say(hint)
+                say(hint)
                 hint = ""
             done = sum(status.bytes_done for status in reading)
             total = sum(status.bytes_total for status in reading)
             last = min(reading, key=lambda status: status.bytes_done / max(status.bytes_total, 1))
-            _say(
+            say(
                 f"{named(status.rank for status in reading)}: {units.percent(done, total)} of {units.size(total)}, "
                 f"{units.rate(sum(status.rate for status in reading))}; last: rank {last.rank} ({last.host}) with "
                 f"{units.percent(last.bytes_done, last.bytes_total)}"
@@ -322,7 +299,3 @@ def _leave_on_signals(session: Session) -> None:
 
 def _who(session: Session) -> str:
     return "a rank" if session.rank is None else f"rank {session.rank}"
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -24,7 +24,7 @@ _OPTIONS = (
         "--report", type=click.Path(dir_okay=False), help="Write a report to this file: .json, .md or .html says how."
     ),
     click.option("--redact", is_flag=True, help="Leave host names and paths out of the report."),
-    click.option("--force", is_flag=True, help="Replace a report that is there."),
+    click.option("--force", is_flag=True, help="Replace a file that is there already."),
 )
 
 
@@ -35,8 +35,8 @@ def report_options(function: F) -> F:
     return function
 
 
-def check_report(report: str | None, *, redact: bool, force: bool) -> None:
-    """Refuse what cannot be written before hours are spent on it."""
+def check_report(report: str | None, *, redact: bool, force: bool, late: bool = False) -> None:
+    """Refuse what cannot be written before hours are spent on it; with `late` not yet for what is `in_the_way`."""
     if report is None:
         if redact or force:
             raise click.UsageError(f"{'--redact' if redact else '--force'} goes with --report")
@@ -44,8 +44,15 @@ def check_report(report: str | None, *, redact: bool, force: bool) -> None:
     from ..report.saving import format_of
 
     format_of(report)
-    if os.path.lexists(report) and not force:
-        raise UsageError(f"{escape(report)}: is there already; --force replaces it")
+    if (why := in_the_way(report, force=force)) and not late:
+        raise UsageError(why)
+
+
+def in_the_way(report: str | None, *, force: bool) -> str:
+    """Why this file cannot be written; '' where nothing is in the way."""
+    if report is None or force or not os.path.lexists(report):
+        return ""
+    return f"{escape(report)}: is there already; --force replaces it"
 
 
 def write_report(result: Agreement | ScanResult, report: str | None, *, redact: bool, force: bool) -> bool:

@@ -47,5 +47,7 @@ class RankSettings(Fact, frozen=True, kw_only=True):
     strict: bool = False
     #: For so many seconds after the last question ranks that differ stay ready to be asked; 0: they leave at once.
     hold: float = 0.0
+    #: Why this rank could not do at the end what it was started for: no session is made then, and all learn why.
+    refusal: str = ""
     #: Facts beside the checkpoint that must be equal on all ranks: escaped names and values.
     given: tuple[tuple[str, str], ...] = ()

@@ -54,6 +54,7 @@ class Channel:
         self._store = joined.store
         self._size = len(joined.meeting.members)
         self._arrivals = 0
+        self.unwritten = False
         self._shown = False
         self.base = f"{joined.scope}/session/{joined.meeting.nonce}"
         self.break_key = f"{self.base}/break"
@@ -195,19 +196,25 @@ class Channel:
             show_verdict(self._store, self._joined.meeting.call, agreement)
             self._shown = True
 
-    def acknowledge(self, company: int, seconds: float) -> bool:
+    def acknowledge(self, company: int, seconds: float, *, unwritten: bool = False) -> bool:
         """Wait until `company` ranks, this one among them, have written their results; whether all have.
 
-        The answer is decided once: what some ranks go on to do on the strength of it, all do or none.
+        The answer is decided once: what some ranks go on to do on the strength of it, all do or none. `unwritten`: what
+        this rank was to write could not be written; `self.unwritten` then says so on all ranks.
         """
         end = self._clock.monotonic() + seconds
+        self.unwritten = unwritten
         try:
+            if unwritten:
+                self._store.add(f"{self.base}/unwritten", 1)
             if self._shown:
                 see_off(self._store, self._joined.meeting.call, _SEE_OFF, self._clock)
             here = self._count(f"{self.base}/done", company, end) >= company
-            return self._store.decide(f"{self.base}/together", b"", b"yes" if here else b"no") == b"yes"
+            together = self._store.decide(f"{self.base}/together", b"", b"yes" if here else b"no") == b"yes"
+            self.unwritten = self._store.add(f"{self.base}/unwritten", 0) > 0
         except StoreLost:
             return False
+        return together
 
     def see_off(self, company: int, seconds: float, *, hosts_store: bool, held: bool) -> None:
         """This rank asks nothing more; where the store goes with it, wait until `company` ranks have said the same.

@@ -114,6 +114,7 @@ class Joining:
             address="" if place.interfaces else door.own_address,
             course=_course(self._settings),
             room=room(for_gloo(place.world_size, hosts_store=place.hosts_store)),
+            refusal=self._settings.refusal,
             holds=self._settings.hold > 0,
             handed_out=handed_out,
         )

@@ -52,6 +52,8 @@ class Hello(Fact, frozen=True, kw_only=True):
     started: int = 0
     #: The address from which it reaches the store: where its Gloo will listen.
     address: str = ""
+    #: Why it could not do at the end what it was started for: then no session is made.
+    refusal: str = ""
     #: Whether it stays ready after the verdict, to be asked.
     holds: bool = False
     #: Settings that change the course of a session, and so must be equal on all ranks.

@@ -50,7 +50,8 @@ def quarrel(hellos: Iterable[Hello], strangers: int = 0) -> str | None:
             return _mixed(first, hello)
         if hello.course != first.course:
             return f"{_who(first)} was started with {_course(first)}, {_who(hello)} with {_course(hello)}"
-    return None
+    refusing = next((hello for hello in ordered if hello.refusal), None)
+    return f"{_who(refusing)}: {refusing.refusal}" if refusing else None
 
 
 def twice(one: Hello, other: Hello) -> str:

@@ -27,7 +27,7 @@ from .gather import GatherBroken
 from .holding import Held, why_not
 from .joining import Joined, Joining
 from .messages import Break
-from .status import StatusMaker
+from .status import StatusMaker, as_known
 from .store import NobodyThere, StoreLost
 from .work import Work
 
@@ -89,6 +89,8 @@ class Session:
         self._channel: Channel | None = None
         self._company = place.world_size
         self._exchange: Exchange | None = None
+        #: Whether some rank could not write what it was to write, after `part`.
+        self.unwritten = False
         self._screen = screen
         #: This rank as it is held ready after the verdict; why it is not, once there is one.
         self.held: Held | None = None
@@ -128,21 +130,10 @@ class Session:
         elif telemetry and self._is_held:  # of those who stay, who has left has not been lost
             gone |= {rank: why for rank, why in telemetry.gone.items() if rank not in telemetry.left}
         gone |= self._absent
-        known = {}
-        for rank in range(self._place.world_size):
-            status = heard.get(rank)
-            if rank == self.rank:
-                status = self._status()
-            elif status is None:
-                status = RankStatus(rank=rank, host="", phase=Phase.ABSENT, doing="has not come")
-                if rank in self._members:  # in a large world not every rank listens to all
-                    host = self._members[rank].host
-                    status = RankStatus(rank=rank, host=host, phase=Phase.MEETING, doing="not heard here")
-            if rank in gone:
-                phase = Phase.ABSENT if status.phase is Phase.ABSENT else Phase.LOST
-                status = msgspec.structs.replace(status, phase=phase, error=gone[rank])
-            known[rank] = status
-        return known
+        known = {
+            rank: self._status() if rank == self.rank else heard.get(rank) for rank in range(self._place.world_size)
+        }
+        return as_known(known, {rank: hello.host for rank, hello in self._members.items()}, gone)
 
     @property
     def holding(self) -> Holding | None:
@@ -176,13 +167,17 @@ class Session:
             self._channel.show(agreement)
         return agreement
 
-    def part(self) -> bool:
+    def part(self, *, unwritten: bool = False) -> bool:
         """The result is written: wait, 5 s at most, until every rank's is, so that nobody is cut short.
 
         Then stay ready to be asked, where that was wished and there is something to ask. Whether all ranks
-        acknowledged: the same answer on each that can still ask.
+        acknowledged: the same answer on each that can still ask. `unwritten`: what this rank was to write could not be
+        written; the others learn it, and `self.unwritten` says so on all.
         """
-        acknowledged = self._channel is not None and self._channel.acknowledge(self._company, _PART)
+        self.unwritten, acknowledged = unwritten, False
+        if self._channel is not None:
+            acknowledged = self._channel.acknowledge(self._company, _PART, unwritten=unwritten)
+            self.unwritten = self._channel.unwritten
         if self.held is not None:
             self._stay(self.held)
         if self._channel is not None:

@@ -6,11 +6,13 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ..facts.status import ActiveFile, Cell, Phase, RankStatus
 from ..present import units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ..digest import ScanProgress
     from ..facts.clock import Clock
@@ -77,3 +79,22 @@ class StatusMaker:
                 samples.popleft()
             (then, before) = samples[0]
         return max(read - before, 0) / (now - then) if now > then else 0.0
+
+
+def as_known(
+    heard: Mapping[int, RankStatus | None], hosts: Mapping[int, str], gone: Mapping[int, str]
+) -> dict[int, RankStatus]:
+    """Every rank's status as it was heard, or that it has not come; those that are gone with what is known of them.
+
+    `hosts` are those of the ranks that have come: in a large world not every rank listens to all.
+    """
+    known = {}
+    for rank, told in heard.items():
+        come = rank in hosts
+        phase, doing = (Phase.MEETING, "not heard here") if come else (Phase.ABSENT, "has not come")
+        status = told or RankStatus(rank=rank, host=hosts.get(rank, ""), phase=phase, doing=doing)
+        if rank in gone:
+            phase = Phase.ABSENT if status.phase is Phase.ABSENT else Phase.LOST
+            status = msgspec.structs.replace(status, phase=phase, error=gone[rank])
+        known[rank] = status
+    return known
