@@ -267,6 +267,10 @@ def _check_that_all_go_on(session: Session, *, acknowledged: bool) -> None:
     if not acknowledged:
         raise NotAcknowledged
 
+
+def _tell_progress(session: Session, place: Place) -> None:
+    """A line every few seconds while any rank reads: how far all are, and who is last. First, where to see it all."""
+    hint = f"a screen on this session:  ckpt-tui attach {place.store}" if place.world_size > 1 else ""
     while True:
         time.sleep(_PROGRESS)
         reading = [status for status in session.statuses().values() if status.phase is Phase.CONTENT]
