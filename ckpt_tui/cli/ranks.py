@@ -26,7 +26,7 @@ from .outlet import Outlet, say
 from .reporting import check_report, in_the_way, report_options
 
 if TYPE_CHECKING:
-    from ..ranks import Session
+    from ..ranks import Place, Session
 
 #: A launcher's SIGTERM comes within a moment of another rank's death: seconds in which that may still be noticed.
 _GRACE = 0.8
