@@ -31,11 +31,11 @@ def test_a_ranks_own_screen_and_a_viewer_that_leaves_and_comes_back(tmp_path: Pa
     (tmp_path / "two").mkdir()
     own, other = (Terminal(tmp_path / name, columns=100, TERM="tmux-256color") for name in ("one", "two"))
     try:
-        with Ranks(2, ("--max-rate", "1M")) as ranks:
+        with Ranks(2, ("--max-rate", "500K")) as ranks:
             master = f"127.0.0.1:{ranks.port}"
             own.run(
                 words(
-                    *("ranks", str(folders[0]), "--tui", "--no-cache", "--max-rate=1M", f"--result={result}"),
+                    *("ranks", str(folders[0]), "--tui", "--no-cache", "--max-rate=500K", f"--result={result}"),
                     *(f"--master={master}", "--world-size=2", "--rank=0"),
                 )
             )
