@@ -16,7 +16,7 @@ from ..ranks.store import StoreLost
 from ..ranks.viewer import Viewer
 from ..stream import rows
 from ..stream.codec import split_result
-from ..stream.messages import DrillRow, DrillState, Holding, Level, VerdictRow, Watching, Word
+from ..stream.messages import DrillRow, DrillState, Holding, Level, Watching
 from . import verdicts
 from .answers import Answers
 from .heard import Heard
@@ -47,7 +47,10 @@ class AttachJob:
         self._notes: list[str] = []
         self._viewer = Viewer(address, clock=clock, watch=self._watch, note=self._notes.append, session=session)
         self._heard = Heard()
+        #: When any rank was last heard, and whether it was said that this is long ago.
+        self._heard_at, self._silent = 0.0, False
         self._sight: Sight | None = None
+        self._published: Sight | None = None
         self._watched: int | None = None
         self._rows: dict[int, FileRow] = {}
         self._told = False
@@ -159,19 +162,13 @@ class AttachJob:
         if sight is None:
             return
         now = self._clock.time()
-        heard = []
-        for status in sight.statuses.values():
-            at = self._heard.at(status, now)
-            if status.phase not in {Phase.ABSENT, Phase.LOST}:
-                heard.append(at)
-            post.outbox.put(rows.rank_row(status, at))
-        self._files(post, sight)
+        if sight is not self._published:
+            self._published = sight
+            self._ranks(post, sight, now)
+            self._files(post, sight)
         if sight.agreement is None:
-            silence = now - max(heard, default=now)
-            if silence >= _SILENT:
-                said = f"no rank has been heard for {units.duration(silence)}"
-                post.outbox.put(VerdictRow(word=Word.UNDECIDED, text=said))
-            elif (trouble := verdicts.ranks_trouble(sight.statuses.values())) is not None:
+            self._silence(post, now)
+            if (trouble := verdicts.ranks_trouble(sight.statuses.values())) is not None:
                 post.outbox.put(trouble)
         elif not self._told:
             self._told = True
@@ -182,6 +179,19 @@ class AttachJob:
         if sight.agreement is not None:
             post.outbox.put(self._holding or Holding(ready=False, reason=_not_held(sight)))
         self._answers.publish(post, {**self._refused, **self._answered})
+
+    def _ranks(self, post: Post, sight: Sight, now: float) -> None:
+        for status in sight.statuses.values():
+            at = self._heard.at(status, now)
+            self._heard_at = max(self._heard_at, at)
+            post.outbox.put(rows.rank_row(status, at))
+
+    def _silence(self, post: Post, now: float) -> None:
+        """Say it once when nobody beats any more: a store may outlive all ranks."""
+        silent = self._heard_at > 0 and now - self._heard_at >= _SILENT
+        if silent and not self._silent:
+            post.log(Level.WARNING, f"no rank has been heard for {units.duration(now - self._heard_at)}")
+        self._silent = silent
 
     def _files(self, post: Post, sight: Sight) -> None:
         if sight.survey is None:
