@@ -7,12 +7,14 @@ bytes were looked at, what those show (`damage`). What rests on metadata alone, 
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from ..facts.agreement import Cause, CauseCode, DifferenceKind, Stage
 from ..facts.files import Role, Segmentation, SegmentKind, State
 from .damage import by_bytes
 from .mend import mend
+from .rank_local import pattern
 from .scene import Finding, Scene, plural
 from .shared import read_differently
 from .spots import pairs
@@ -148,6 +150,9 @@ def _one_sided(found: FileDifference, scene: Scene) -> Finding:
     holders = [label for label, row in found.rows.items() if row is not None and row.state not in GONE]
     lacking = [label for label in found.rows if label not in holders]
     facts = [f"only in {', '.join(holders)}"]
+    own = pattern(found.name)
+    if own is not None:
+        facts.append(f"one rank's own by its name? --rank-local {shlex.quote(own)} leaves such files out")
     if scene.blamed and set(holders) <= scene.blamed:
         return Finding(CauseCode.EXTRA, "a file that the others do not have", facts)
     return Finding(CauseCode.MISSING, f"not there in {', '.join(lacking)}", facts)

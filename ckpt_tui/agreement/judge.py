@@ -93,7 +93,7 @@ def judge(
         absent=tuple(case.missing),
         errors=tuple(RankError(rank=rank, message=message) for rank, message in errors.items()),
         differences=differing,
-        warnings=warnings(case.found, case.letters, case.fingerprints, sides_left_out=case.sides_left_out),
+        warnings=warnings(case.found, case.letters, case.fingerprints, differing, sides_left_out=case.sides_left_out),
         not_compared=_not_compared(case.fingerprints),
         summary=in_words(unequal)
         if unequal and not apart

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from ..facts.agreement import CauseCode, DifferenceKind, Stage, Standing, Verdic
 from ..facts.files import Role, SegmentKind, Severity
 from ..facts.ranksets import named
 from .groups import listed, proven_different
+from .rank_local import pattern
 from .revisions import revisions_of
 
 if TYPE_CHECKING:
@@ -59,7 +61,12 @@ def summary(
 
 
 def warnings(
-    found: Partition, letters: Sequence[str], fingerprints: Sequence[Fingerprint], *, sides_left_out: int
+    found: Partition,
+    letters: Sequence[str],
+    fingerprints: Sequence[Fingerprint],
+    differences: Sequence[Difference],
+    *,
+    sides_left_out: int,
 ) -> tuple[str, ...]:
     """What the ranks warn of, each once with its ranks; other revisions of equal bytes; what cannot be compared."""
     said: defaultdict[str, list[int]] = defaultdict(list)
@@ -71,6 +78,12 @@ def warnings(
         revisions = revisions_of(group.fingerprints)
         if revisions is not None:
             lines.append(f"{revisions}: other revisions, and all that is compared is equal")
+    own = dict.fromkeys(
+        glob for one in differences if one.kind is DifferenceKind.MISSING and (glob := pattern(one.file)) is not None
+    )
+    if own:
+        words = " ".join(f"--rank-local {shlex.quote(glob)}" for glob in own)
+        lines.append(f"files that not all have may be each rank's own by their names; {words} leaves them out")
     apart = [
         name
         for name, group in zip(letters[1:], found.groups[1:], strict=True)

@@ -6,6 +6,7 @@ import fnmatch
 from typing import TYPE_CHECKING
 
 from ..facts.files import Severity, State
+from ..facts.outcome import UsageError
 from ..facts.scan import NotCompared
 from ..present.safe import escape
 from ..present.units import count
@@ -41,6 +42,37 @@ def add_extras(root: Path, plan: Plan, include: tuple[str, ...]) -> None:
         message = f"cannot be listed, so extra weights in them are not counted: {some(unread)}"
         plan.findings.add("listing-cut", Severity.WARNING, message)
     _include(plan, include)
+
+
+def leave_out(plan: Plan, globs: tuple[str, ...]) -> None:
+    """Take from the plan what is each rank's own by these patterns; it is listed, not compared. Indexes stay.
+
+    UsageError where no weights are left.
+    """
+    if not globs:
+        return
+
+    def own(name: str) -> bool:
+        return any(fnmatch.fnmatchcase(name, glob) for glob in globs)
+
+    chosen = [name for name in plan.weights if own(name)]
+    for component in plan.components:
+        component.files = [name for name in component.files if not own(name)]
+        component.shards = {tensor: name for tensor, name in component.shards.items() if not own(name)}
+        component.by_number = [name for name in component.by_number if not own(name)]
+        component.total_size = None if chosen else component.total_size
+    indexes = {component.index for component in plan.components}
+    chosen += [name for name in plan.sidecars if own(name) and name not in indexes]
+    plan.sidecars = [name for name in plan.sidecars if name not in chosen]
+    plan.unsettled = [name for name in plan.unsettled if not own(name)]
+    words = " ".join(f"--rank-local {escape(glob)}" for glob in globs)
+    if chosen and not plan.weights:
+        raise UsageError(f"{words}: every weight file matches, so there is nothing to compare")
+    if chosen:
+        plan.findings.add("rank-local", Severity.NOTE, f"{words}: {count(len(chosen), 'file')} not compared")
+    elif not any(own(name) for name in plan.extras):
+        plan.findings.add("rank-local-nothing", Severity.WARNING, f"{words}: no file matches")
+    plan.extras += [name for name in chosen if name not in plan.extras]
 
 
 def not_compared(root: Path, names: list[str]) -> tuple[NotCompared, ...]:

@@ -12,7 +12,7 @@ from .absent import explain_absent
 from .audit import check_map, note_map, note_shared, note_total
 from .beside import drop_copies, note_extras, note_pointers
 from .claims import Recorded, Records, check_size, contradictions
-from .extras import add_extras, not_compared
+from .extras import add_extras, leave_out, not_compared
 from .find import find
 from .inspect import Inspected, inspect, unopened
 from .links import judge_links
@@ -42,13 +42,15 @@ def locate(
     target: str,
     *,
     include: tuple[str, ...] = (),
+    rank_local: tuple[str, ...] = (),
     hub_cache: str | None = None,
     expected: Expected | None = None,
     fail_on: Collection[str] = (),
 ) -> Checkpoint:
     """Find a checkpoint, stat its files, parse their headers and audit the structure; no tensor byte is read.
 
-    `target` is a folder, a weight file, a place in the hub cache, or `org/name[@revision]` in it. `expected` is what
+    `target` is a folder, a weight file, a place in the hub cache, or `org/name[@revision]` in it. `rank_local` are
+    patterns of files that are each rank's own, listed and not compared. `expected` is what
     its files should be by somebody's word, beside what lies with them; `fail_on` says what counts as an error
     (`presence.MISSING`, `presence.EXTRA`). UsageError where nothing can be checked or another repo's files are
     expected, CkptError where it cannot be read at all; all else is a file's state or a finding.
@@ -59,6 +61,7 @@ def locate(
     plan = plan_file(place.path) if one_file else plan_folder(root)
     if not one_file:
         add_extras(root, plan, include)
+        leave_out(plan, rank_local)
     beside = statements_beside(root, _listed(root, plan), plan.findings)
     statements = [*beside, *([expected] if expected else ())]
     records = Records(root, plan.findings, statements)

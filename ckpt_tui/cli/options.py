@@ -80,6 +80,7 @@ _SCAN_OPTIONS = (
         help="Release what was read from the page cache, as reading goes on.",
     ),
     click.option("--include", multiple=True, metavar="GLOB", help="Add weights that the index does not name."),
+    click.option("--rank-local", multiple=True, metavar="GLOB", help="Leave out files that are each rank's own."),
     click.option("--trust-fs", multiple=True, metavar="NAME", help="Vouch for the timestamps of a file system."),
 )
 
@@ -102,6 +103,7 @@ def scan_settings(
     max_rate: float = 0.0,
     drop_page_cache: bool = False,
     include: tuple[str, ...] = (),
+    rank_local: tuple[str, ...] = (),
     trust_fs: tuple[str, ...] = (),
     identity_only: bool = False,
     segments: bool = False,
@@ -119,6 +121,7 @@ def scan_settings(
         identity_only=identity_only,
         segments=segments,
         include=include,
+        rank_local=rank_local,
         trust_fs=trust_fs,
         max_age=max_age,
         max_rate=max_rate,

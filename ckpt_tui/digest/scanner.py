@@ -70,6 +70,7 @@ class Scanner:
             checkpoint = locate(
                 self._target,
                 include=settings.include,
+                rank_local=settings.rank_local,
                 hub_cache=settings.hub_cache,
                 expected=settings.expected,
                 fail_on=settings.fail_on,

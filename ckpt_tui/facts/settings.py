@@ -23,6 +23,8 @@ class ScanSettings(Fact, frozen=True, kw_only=True):
     #: Put the segment tables into the result.
     segments: bool = False
     include: tuple[str, ...] = ()
+    #: Patterns of files that are each rank's own: listed, not compared.
+    rank_local: tuple[str, ...] = ()
     trust_fs: tuple[str, ...] = ()
     max_age: float | None = None
     max_rate: float = 0.0

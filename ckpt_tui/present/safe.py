@@ -66,7 +66,7 @@ def is_safe(text: str) -> bool:
 
 def is_all_safe(value: object) -> bool:
     """Whether all text in a message is safe to show. A loop: a peer chooses how deep and long it is."""
-    rest: list[object] = [msgspec.to_builtins(value)]
+    rest: list[object] = [msgspec.to_builtins(value, builtin_types=(bytes,))]
     while rest:
         item = rest.pop()
         if isinstance(item, str):
