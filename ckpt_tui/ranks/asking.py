@@ -102,10 +102,6 @@ class Asker:
     rows: Mapping[Place, DrillRow] = field(default_factory=dict)
     _waiting: dict[int, tuple[Place, float]] = field(default_factory=dict)
 
-    def announce(self) -> None:
-        """Somebody is here who may ask: the ranks stay ready for him, and no longer than he is there."""
-        self.questions.ask(self._question())
-
     def ask(self, place: Place) -> None:
         """Ask for a place, unless that is under way or known."""
         known = self.rows.get(place)

@@ -86,15 +86,15 @@ class Held:
         gone: Callable[[], Mapping[int, str]],
         leaving: Callable[[], str | None],
         limit: float,
-        screen: bool,
+        screens: Collection[int],
         serves: bool,
         clock: Clock,
         note: Callable[[str], None],
     ) -> None:
         """`holders` stay, this rank among them; `gone` tells which of them are lost or have left since.
 
-        `leaving` tells why this rank has to leave, if it has. `screen`: somebody sits at this rank and may ask; when it
-        is gone, the others need not stay. `serves`: the store goes with this rank.
+        `leaving` tells why this rank has to leave, if it has. `screens` are those where somebody sits who may ask: when
+        all of them are gone, the others need not stay. `serves`: the store goes with this rank.
         """
         self._questions = Questions(store, session)
         self._asker = Asker(self._questions, clock, rank)
@@ -107,14 +107,13 @@ class Held:
         self._gone = gone
         self._leaving = leaving
         self._limit = limit
-        self._screen = screen
         self._serves = serves
         self._clock = clock
         self._note = note
         self._look = _LOOK + agreement.world_size * _LOOK_PER_RANK
         self._wishes: SimpleQueue[Place | str] = SimpleQueue()
-        #: Who has asked; a process that is no rank is None.
-        self._askers: set[int | None] = set()
+        #: Who may ask, or has asked; a process that is no rank is None.
+        self._askers: set[int | None] = set(screens)
         self._mourned: frozenset[int] = frozenset()
         self._asked = clock.monotonic()
         self._read_until = float("inf")
@@ -151,8 +150,6 @@ class Held:
         why, leave = "it broke off", True
         try:
             self._questions.join()
-            if self._screen:
-                self._asker.announce()
             while True:
                 self._turn()
                 self._clock.sleep(self._look)

@@ -68,9 +68,11 @@ class Joining:
         numbered: Callable[[Place], None],
         here: Callable[[Mapping[int, Hello]], None],
         display: Display,
+        screen: bool = False,
     ) -> None:
-        """`numbered` gets the place once it has a number, `here` who has come."""
+        """`numbered` gets the place once it has a number, `here` who has come; `screen`: somebody sits here."""
         self._display = display
+        self._screen = screen
         self._place = place
         self._settings = settings
         self._clock = clock
@@ -116,6 +118,7 @@ class Joining:
             room=room(for_gloo(place.world_size, hosts_store=place.hosts_store)),
             refusal=self._settings.refusal,
             holds=self._settings.hold > 0,
+            screen=self._screen,
             handed_out=handed_out,
         )
         telemetry = Telemetry(

@@ -54,8 +54,9 @@ class Hello(Fact, frozen=True, kw_only=True):
     address: str = ""
     #: Why it could not do at the end what it was started for: then no session is made.
     refusal: str = ""
-    #: Whether it stays ready after the verdict, to be asked.
+    #: Whether it stays ready after the verdict, to be asked; and whether somebody sits there who may ask.
     holds: bool = False
+    screen: bool = False
     #: Settings that change the course of a session, and so must be equal on all ranks.
     course: tuple[str, ...] = ()
     #: How many more files it may open; None where an older version did not say.
@@ -163,7 +164,7 @@ class Page(Fact, frozen=True, kw_only=True):
 
 
 class Question(Fact, frozen=True, kw_only=True):
-    """What is asked of ranks that are held ready, or that they are let go; with neither, that somebody may ask.
+    """What is asked of ranks that are held ready, or that they are let go.
 
     `token` makes it unlike any other. `rank` asks; null for a process that is none.
     """

@@ -207,7 +207,7 @@ class Session:
                 gone=lambda: self._telemetry.gone if self._telemetry else {},
                 leaving=self._why_leave,
                 limit=self._settings.hold,
-                screen=self._screen,
+                screens=[rank for rank in holders if self._members[rank].screen],
                 serves=self._place.hosts_store,
                 clock=self._clock,
                 note=self._note,
@@ -238,6 +238,7 @@ class Session:
             watch=self._watch,
             note=self._note,
             numbered=self._take_number,
+            screen=self._screen,
             here=self._meet,
             display=self._display,
         )
