@@ -12,7 +12,7 @@ from textual.widgets import Input
 
 from ..facts.clock import SystemClock
 from ..present import units
-from ..stream.messages import Resync, Watch
+from ..stream.messages import Mode, Release, Resync, Watch
 from ..stream.state import Changes, apply
 from .desk import Desk
 from .farewell import exit_code
@@ -22,6 +22,7 @@ from .rows.charset import charset
 from .theme import ANSI, DARK, LIGHT, SIXTEEN, themes
 from .views.files import FilesView
 from .views.log import LogView
+from .views.mismatch import MismatchView
 from .views.ranks import RanksView
 from .widgets.box import Box, Question
 from .widgets.line_view import LineView
@@ -45,7 +46,7 @@ _TICK = 0.1
 #: Below these heights the air goes; then tabs and legend go.
 _SHORT, _LOW = 28, 20
 
-VIEWS: dict[ViewName, type[View]] = {"files": FilesView, "ranks": RanksView, "log": LogView}
+VIEWS: dict[ViewName, type[View]] = {"files": FilesView, "ranks": RanksView, "mismatch": MismatchView, "log": LogView}
 
 
 class CkptApp(App[int]):
@@ -76,6 +77,8 @@ class CkptApp(App[int]):
         self.desk.heard_at = self.desk.clock.monotonic()
         self.desk.opened = self.desk.clock.time()
         self._view: ViewName = start_view
+        #: The view from which the present one was entered.
+        self._before: ViewName = "files" if start_view == "files" else "ranks"
         self._resync_at = float("-inf")
         self._missed = False
         for theme in themes():
@@ -92,6 +95,7 @@ class CkptApp(App[int]):
         yield LineView(self._tabs, id="tabs", height=2)
         yield FilesView(self.desk)
         yield RanksView(self.desk)
+        yield MismatchView(self.desk)
         yield LogView(self.desk)
         yield Input(placeholder="part of a name", id="filter", compact=True)
         yield LineView(self._footer, id="footer", height=1)
@@ -148,7 +152,8 @@ class CkptApp(App[int]):
         self.view.update_rows(changes, force=force)
 
     def _show(self, name: ViewName) -> None:
-        self._view = name
+        if name != self._view:
+            self._view, self._before = name, self._view
         field = self._base.query_one(Input)
         with self.prevent(Input.Changed):
             field.value = self.view.needle
@@ -175,7 +180,7 @@ class CkptApp(App[int]):
         return list(lines.tabs(names, active, self.desk.charset, width))
 
     def _footer(self, width: int, _height: int) -> list[Line]:
-        return [lines.footer(self.view.hints, self.desk.charset, width)]
+        return [lines.footer(self.view.hints, self.desk.charset, width, self.desk.held)]
 
     def on_line_view_pressed(self, event: LineView.Pressed) -> None:
         """A click on a tab."""
@@ -187,6 +192,27 @@ class CkptApp(App[int]):
             if event.x < left:
                 self._show(tab.view)
                 return
+
+    def on_view_wish(self, event: View.Wish) -> None:
+        """What a view wants of the worker."""
+        self._source.send(event.command)
+
+    def on_view_left(self) -> None:
+        """Back to the view from which the one that is left was entered."""
+        self._show(self._before)
+
+    def action_difference(self, by: int) -> None:
+        """The next or previous difference; from another view, what differs under its cursor or after it."""
+        view, target = self.view, self._base.query_one(MismatchView)
+        if not MismatchView.applies(self.desk):
+            self.notify("nothing differs, as far as is known", timeout=2)
+        elif view is target:
+            target.next_difference(by)
+            self._draw(Changes(), force=True)
+        elif (found := view.next_difference(by)) is not None:
+            self._show("mismatch")
+            self._draw(Changes(all=True), force=True)
+            target.show(found)
 
     def action_view(self, name: ViewName) -> None:
         """Another view."""
@@ -251,8 +277,11 @@ class CkptApp(App[int]):
         self.notify(f"{copied[1]} {copied[0][:12]} copied", timeout=2, markup=False)
 
     def on_table_opened(self, event: Table.Opened) -> None:
-        """Everything about one row."""
+        """Everything about one row, or a step deeper."""
         event.stop()
+        if self.view.deeper():
+            self._draw(Changes(), force=True)
+            return
         details = self.view.details()
         if details is None:
             self.action_fold()
@@ -291,4 +320,7 @@ class CkptApp(App[int]):
         self._leave(exit_code(self.desk.state))
 
     def _leave(self, code: int) -> None:
+        hello = self.desk.state.hello
+        if self.desk.held_since is not None and (hello is None or hello.mode is not Mode.ATTACH):
+            self._source.send(Release())
         self.exit(return_code=code)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from ..facts.agreement import Agreement
 from ..facts.files import Role
 from ..facts.status import Phase
+from ..present import units
+from ..present.sides import Sides
 from ..stream.state import StreamState
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ class Desk:
     peak_rank_rate: float = 0.0
     #: Wall time at which the screen was opened.
     opened: float = 0.0
+    #: Monotonic seconds since when those that were compared are held ready; None while they are not.
+    held_since: float | None = None
     _sampled_at: float = float("-inf")
 
     @property
@@ -51,6 +55,16 @@ class Desk:
     def agreement(self) -> Agreement | None:
         """The verdict over all ranks, once it is there."""
         return self.state.result if isinstance(self.state.result, Agreement) else None
+
+    @property
+    def held(self) -> str:
+        """Who is held ready and for how long, in words; '' where nobody is."""
+        found = self.agreement
+        if self.held_since is None or found is None:
+            return ""
+        who = Sides.of(found).count(len(found.ranks))
+        waited = self.clock.monotonic() - self.held_since
+        return f"{who} held ready{f', {units.age(waited)}' if waited >= 1 else ''}"
 
     @property
     def mean_rate(self) -> float:
@@ -66,6 +80,9 @@ class Desk:
     def sample(self, changes: Changes) -> None:
         """Take in the rates that came, and the present one if it is time and anything is read."""
         now, status = self.clock.monotonic(), self.watched
+        holding = self.state.holding
+        ready = holding is not None and holding.ready and not self.state.over
+        self.held_since = None if not ready else now if self.held_since is None else self.held_since
         # Sidecars are too small for a rate that means anything.
         came = [self.state.files.get(rank, {}).get(index) for rank, index in changes.files]
         shards = (row.rate for row in came if row is not None and row.role is Role.WEIGHTS)

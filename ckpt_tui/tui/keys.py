@@ -9,7 +9,7 @@ from textual.binding import Binding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ViewName = Literal["files", "ranks", "log"]
+ViewName = Literal["files", "ranks", "mismatch", "log"]
 #: (number at which it leaves, key, word) of a footer's entry.
 Hint = tuple[int, str, str]
 
@@ -30,6 +30,7 @@ class Tab(NamedTuple):
 TABS = (
     Tab("1", "files", "Files"),
     Tab("2", "ranks", "Ranks"),
+    Tab("3", "mismatch", "Mismatch"),
     Tab("6", "log", "Log"),
 )
 
@@ -37,15 +38,17 @@ KEYS = (
     *(Binding(tab.key, f"view('{tab.view}')", f"{tab.word} view") for tab in TABS),
     Binding("left_square_bracket", "rank(-1)", "previous rank"),
     Binding("right_square_bracket", "rank(1)", "next rank"),
+    Binding("n", "difference(1)", "next difference"),
+    Binding("N", "difference(-1)", "previous difference"),
     Binding("slash", "filter", "filter by name"),
     Binding("s", "sort", "sort: another order"),
     Binding("space", "fold", "fold, unfold"),
-    Binding("y", "copy", "copy the digest"),
+    Binding("y", "copy", "copy the digest, or the command that mends"),
     Binding("t", "light", "light or dark"),
     Binding("question_mark", "help", "this help"),
     Binding("ctrl+p", "command_palette", "commands"),
     Binding("ctrl+z", "suspend_process", "to the shell; fg comes back"),
-    Binding("escape", "out", "back; clears a filter first"),
+    Binding("escape", "out", "back, out; clears a filter first"),
     Binding("q", "ask", "quit"),
     # Also from a field or a box, where they would mean something else.
     Binding("ctrl+c,ctrl+q", "leave", "quit, from anywhere", priority=True),

@@ -221,10 +221,12 @@ def legend(status: RankStatus | None, survey: Survey | None, mean_rate: float, c
     return (Span(" "), *spread(left, right, room - 2, ellipsis=charset.ellipsis))
 
 
-def footer(keys: Sequence[tuple[int, str, str]], charset: Charset, room: int) -> Line:
-    """The keys that work here, as (number at which it leaves, key, word)."""
+def footer(keys: Sequence[tuple[int, str, str]], charset: Charset, room: int, held: str = "") -> Line:
+    """The keys that work here, as (number at which it leaves, key, word), and at the right who is held ready."""
     parts = [(rank, line((key, "active"), (f" {word}", "dim"))) for rank, key, word in keys]
-    return (Span(" "), *clip(pieces(parts, room - 2), room - 2, charset.ellipsis))
+    aside = line((held, "plain")) if held and room >= 60 else ()
+    left = pieces(parts, room - 2 - (width(aside) + 3 if aside else 0))
+    return (Span(" "), *spread(left, aside, room - 2, ellipsis=charset.ellipsis))
 
 
 def nothing_to_watch(state: StreamState) -> bool:

@@ -125,6 +125,8 @@ class TableRow:
     key: Hashable
     cells: tuple[Line, ...]
     tone: str = "plain"
+    #: The cursor passes over it.
+    passed: bool = False
 
 
 def layout(columns: Sequence[Column], size: int, screen: int) -> tuple[int, ...]:

@@ -86,6 +86,21 @@ class FilesView(View):
         """Show the sidecars one by one, or as one row."""
         self._unfold = not self._unfold
 
+    def next_difference(self, by: int) -> str | None:
+        """The next file that differs between groups; the one under the cursor is the first of them."""
+        found = self.desk.agreement
+        differing = {one.file for one in found.differences} if found else set[str]()
+        ordered = self.table.from_cursor(by)
+        key = next((key for key in ordered if isinstance(key, int) and self._named(key) in differing), None)
+        if not isinstance(key, int):
+            return None
+        self.table.go_to(key)
+        return self._named(key)
+
+    def _named(self, key: int) -> str:
+        file = self.desk.files.get(key)
+        return file.name if file else ""
+
     def details(self) -> tuple[str, list[tuple[str, str]]] | None:
         """What `enter` shows of the row under the cursor."""
         file = self._current()

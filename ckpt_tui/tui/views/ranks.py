@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from ...facts.agreement import Standing
 from ...present import units
 from ...stream.messages import Mode
 from ..rows import ranks as rows
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
+    from ...facts.agreement import Difference
     from ...stream.state import Changes
     from ..desk import Desk
     from ..rows.spans import TableRow
@@ -99,6 +101,19 @@ class RanksView(View):
         else:
             self._unfolded.clear()
 
+    def next_difference(self, by: int) -> str | None:
+        """The next ranks whose standing is doubtful, and the first file of theirs that differs."""
+        found = self.desk.agreement
+        if found is None or not found.differences:
+            return None
+        for key in self.table.from_cursor(by):
+            group = self._bundles[cast("int", key)].group
+            if group is not None and group.standing not in {Standing.RIGHT, Standing.MAJORITY}:
+                self.table.go_to(key)
+                theirs = (one.file for one in found.differences if _accused(one, group.name))
+                return next(theirs, found.differences[0].file)
+        return found.differences[0].file
+
     def details(self) -> tuple[str, list[tuple[str, str]]] | None:
         """What `enter` shows of the row under the cursor."""
         bundle = self._current()
@@ -147,3 +162,9 @@ class RanksView(View):
             rows=min(room, len(self._bundles) + 1),
         )
         return [*drawn, line(), *lines] if lines else drawn
+
+
+def _accused(difference: Difference, letter: str) -> bool:
+    """Whether a group holds something else than most sides of a file that differs."""
+    held = list(difference.groups.values())
+    return letter in difference.groups and held.count(difference.groups[letter]) <= len(held) // 2

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
+from textual.message import Message
 
 from ..keys import HINTS
 from ..widgets.table import Table
@@ -13,6 +14,7 @@ from ..widgets.table import Table
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from ...stream.messages import Command
     from ...stream.state import Changes
     from ..desk import Desk
     from ..keys import Hint
@@ -25,6 +27,16 @@ class View(Vertical):
     #: Whether its rows can be filtered by name, and sorted.
     filters: ClassVar[bool] = False
     sorts: ClassVar[bool] = False
+
+    class Wish(Message):
+        """A command for the worker; its answer arrives as state."""
+
+        def __init__(self, command: Command) -> None:
+            super().__init__()
+            self.command = command
+
+    class Left(Message):
+        """`escape` at the top: back to where the view was entered from."""
 
     def __init__(self, desk: Desk, *, id: str) -> None:  # noqa: A002 (textual's word)
         super().__init__(id=id)
@@ -70,6 +82,15 @@ class View(Vertical):
     @abstractmethod
     def copied(self) -> tuple[str, str] | None:
         """What `y` copies of the row under the cursor, and what it is."""
+
+    def deeper(self) -> bool:
+        """What `enter` does beside showing details; whether it did anything."""
+        return False
+
+    def next_difference(self, by: int) -> str | None:
+        """The next or previous row that differs: the cursor goes there. The file to look into; None for none."""
+        del by
+        return None
 
     def turn_fold(self) -> None:
         """Open or fold the row under the cursor, where rows fold."""

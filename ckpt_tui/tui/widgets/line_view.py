@@ -48,6 +48,11 @@ class LineView(Widget):
         if height is not None:
             self.styles.height = height
 
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """What it shows."""
+        return self._lines
+
     def redraw(self) -> None:
         """Draw again; lines that are the same are left alone."""
         if not self.size.width:

@@ -64,6 +64,9 @@ class Table(ScrollView, can_focus=True):
             """The widget, so that handlers can name it."""
             return self.table
 
+    class Moved(Message):
+        """The cursor is on another row."""
+
     def __init__(
         self,
         name: str,
@@ -142,6 +145,8 @@ class Table(ScrollView, can_focus=True):
         self._widths = ()
         self.virtual_size = Size(event.size.width, len(self._keys) + 1)
         self.refresh()
+        if self._cursor is not None:
+            self.call_after_refresh(self._into_view)
 
     def render_line(self, y: int) -> Strip:
         """The head on the first line, rows on the others."""
@@ -173,16 +178,32 @@ class Table(ScrollView, can_focus=True):
         if not self._keys:
             return
         before, after = self._place(), min(max(place, 0), len(self._keys) - 1)
+        if self._row_of(self._keys[after]).passed:
+            after = min(max(after + (1 if after > before else -1), 0), len(self._keys) - 1)
         self.touched = self._monotonic()
         self._cursor = self._keys[after]
+        self.post_message(self.Moved())
         self.refresh_line(before + 1)
         self.refresh_line(after + 1)
-        room = max(self.size.height - 1, 1)
-        top = self.scroll_offset.y
-        if after < top:
-            self.scroll_to(y=after, animate=False)
-        elif after >= top + room:
-            self.scroll_to(y=after - room + 1, animate=False)
+        self._into_view()
+
+    def _into_view(self) -> None:
+        """Scroll to where the cursor is."""
+        room, top, place = max(self.size.height - 1, 1), self.scroll_offset.y, self._place()
+        if place < top:
+            self.scroll_to(y=place, animate=False)
+        elif place >= top + room:
+            self.scroll_to(y=place - room + 1, animate=False)
+
+    def from_cursor(self, by: int) -> Sequence[Hashable]:
+        """The keys from the cursor's on, downwards or upwards, and then the others."""
+        keys, place = list(self._keys), self._place()
+        return [*keys[place:], *keys[:place]] if by > 0 else [*keys[place::-1], *keys[:place:-1]]
+
+    def go_to(self, key: Hashable) -> None:
+        """The cursor to the row of that key, if there is one."""
+        if key in self._places:
+            self._go(self._places[key])
 
     def action_move(self, by: int) -> None:
         """The cursor up or down."""
