@@ -18,6 +18,7 @@ from ckpt_tui.facts.agreement import (
     Standing,
     Verdict,
 )
+from ckpt_tui.facts.drill import ByteRun, Drill, Element, FirstElement, SideDifference
 from ckpt_tui.facts.files import (
     Claim,
     FileResult,
@@ -36,9 +37,12 @@ from ckpt_tui.stream.messages import (
     Envelope,
     FileRow,
     Hello,
+    Holding,
     Message,
     Mode,
+    Place,
     RankRow,
+    ResultPart,
     Survey,
     VerdictRow,
     Watching,
@@ -344,3 +348,63 @@ def known(messages: list[Message]) -> StreamState:
     state = StreamState()
     apply(state, [Envelope(seq, message) for seq, message in enumerate(messages, 1)])
     return state
+
+
+TENSOR = "model.layers.3.mlp.down_proj.weight"
+SHARD = "model-00007-of-00033.safetensors"
+
+
+def place(**more: object) -> Place:
+    """The tensor that differs, or a place in it."""
+    made = Place(file=SHARD, kind=SegmentKind.TENSOR, name=TENSOR, offset=1_203_765_248)
+    return msgspec.structs.replace(made, **more)
+
+
+def element(hexed: str, value: str, around: str) -> Element:
+    return Element(hex=hexed, value=value, around=around)
+
+
+def drill(*, at: int = 29_590_682, runs: tuple[int, ...] = (29_590_683,), not_read: int = 0) -> Drill:
+    """One bit of the element at `at`, its sign; the runs of bytes at these places."""
+    start = 1_203_765_248
+    found = FirstElement(
+        offset=start + at + 1,
+        element=at // 2,
+        index=(1204, 77),
+        bits=(15,),
+        around_offset=start + at - 4,
+        reference=element("3c4a", "0.0123", "113c02bd4a3c103d"),
+        other=element("bc4a", "-0.0123", "113c02bd4abc103d"),
+    )
+    side = SideDifference(
+        side="B",
+        dtype="BF16",
+        shape=(4096, 12288),
+        bytes=len(runs),
+        bits=len(runs),
+        elements=len(runs),
+        bit_positions=(15,),
+        runs=tuple(ByteRun(offset=start + run, length=1, bytes=1) for run in runs),
+        first=found,
+        compared=1 << 20,
+        not_read=not_read,
+    )
+    return Drill(reference="A", sides=(side,), read_again={"A": True, "B": True}, leaves=96, leaves_differing=1)
+
+
+def drilled(*, found: Drill | None = None, **more: object) -> Agreement:
+    """The same agreement, and the tensor was looked into."""
+    made = agreement()
+    one = made.differences[0]
+    segment = msgspec.structs.replace(one.segments[0], drill=found or drill())
+    cause = msgspec.structs.replace(
+        one.cause, code=CauseCode.BIT_FLIP, summary="1 bit in 1 byte", facts=("1 of 412 tensors differs",)
+    )
+    one = msgspec.structs.replace(one, segments=(segment,), cause=cause, **more)
+    return msgspec.structs.replace(made, differences=(one,))
+
+
+def told(found: Agreement, *more: Message, held: bool = True) -> list[Message]:
+    """A session with this verdict, whose ranks are held ready."""
+    rows = [row for row in session(decided=True) if not isinstance(row, ResultPart)]
+    return [*rows, *split_result(found), Holding(ready=held, reason="" if held else "nobody stayed"), *more]

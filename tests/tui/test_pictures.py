@@ -37,6 +37,7 @@ SCENES = {
     "files-verified": Scene(streams.verified, "1", "VERIFIED"),
     "ranks-reading": Scene(lambda: streams.session(decided=False), "2", "node-d"),
     "ranks-differ": Scene(lambda: streams.session(decided=True), "2", "1 file differs"),
+    "mismatch": Scene(lambda: streams.told(streams.drilled()), "3", "bit 15, the sign"),
 }
 NAMES = [f"{scene}-{width}x{height}" for scene in SCENES for width, height in SIZES]
 
