@@ -56,6 +56,10 @@ class Age(click.ParamType[float]):
     name = "age"
     pattern = r"(\d+(?:\.\d+)?)\s*([smhd]?)"
 
+    def __init__(self, at_least: float = 0.0) -> None:
+        """`at_least`: seconds."""
+        self._at_least = at_least
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds as a float."""
         if isinstance(value, float):
@@ -63,7 +67,10 @@ class Age(click.ParamType[float]):
         match = re.fullmatch(self.pattern, str(value).strip())
         if match is None:
             self.fail(f"{value!r} is no time span; write it like 90s, 12h or 7d", param, ctx)
-        return float(match[1]) * _SECONDS[match[2]]
+        seconds = float(match[1]) * _SECONDS[match[2]]
+        if seconds < self._at_least:
+            self.fail(f"{value!r} is too short; {self._at_least:.0f}s at least is needed", param, ctx)
+        return seconds
 
 
 _SCAN_OPTIONS = (

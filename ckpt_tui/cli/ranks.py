@@ -82,10 +82,12 @@ def _with_hold_time(args: list[str]) -> list[str]:
 @click.option("--master", metavar="HOST:PORT", help="Where rank 0 listens.  [default: as the launcher says]")
 @click.option("--world-size", type=click.IntRange(min=1), help="How many ranks there are.  [default: WORLD_SIZE]")
 @click.option("--rank", type=click.IntRange(min=0), help="Which of them this is.  [default: RANK, else handed out]")
-@click.option("--join-timeout", type=Age(), default="300s", show_default=True, help="How long to wait for the others.")
+@click.option(
+    "--join-timeout", type=Age(at_least=1), default="300s", show_default=True, help="How long to wait for the others."
+)
 @click.option(
     "--rank-timeout",
-    type=Age(),
+    type=Age(at_least=1),
     default="60s",
     show_default=True,
     help="How long a rank may be silent before it is lost.",

@@ -31,7 +31,9 @@ def shell(words: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
 
 
 @needs_full
-@pytest.mark.parametrize("words", ['scan "$MODEL"', 'scan --json "$MODEL"', "cache stats", "--help"])
+@pytest.mark.parametrize(
+    "words", ['scan "$MODEL"', 'scan --json "$MODEL"', "cache stats", "--help", 'ranks "$MODEL" --world-size 1']
+)
 def test_a_result_that_cannot_be_written_is_not_the_code_of_a_difference(words: str, folder: Path) -> None:
     told = shell(f"{words} >/dev/full", folder)
     assert told.returncode == Exit.UNDECIDED
@@ -67,3 +69,10 @@ def test_a_result_is_printed_even_if_it_cannot_be_saved(folder: Path) -> None:
     assert told.returncode == Exit.UNDECIDED
     assert told.stdout.startswith(b"DONE")
     assert b"could not be written" in told.stderr
+
+
+@pytest.mark.parametrize("option", ["--join-timeout", "--rank-timeout"])
+def test_no_time_at_all_to_wait_is_a_wrong_word(option: str, folder: Path) -> None:
+    told = shell(f'ranks "$MODEL" --world-size 1 {option} 0s', folder)
+    assert told.returncode == Exit.USAGE
+    assert b"'0s' is too short; 1s at least is needed" in told.stderr
