@@ -13,15 +13,29 @@ from ..facts.outcome import RanksDiffer
 #: Where each entrance is.
 _HOMES = {
     "ControlLost": "control",
+    "Kind": "kinds",
+    "Named": "kinds",
     "StepRefused": "schema",
+    "assert_rank_equal": "check",
     "broadcast_trainable_parameters": "synchronize",
     "synchronize_gradients": "synchronize",
 }
 
-__all__ = ["ControlLost", "RanksDiffer", "StepRefused", "broadcast_trainable_parameters", "synchronize_gradients"]
+__all__ = [
+    "ControlLost",
+    "Kind",
+    "Named",
+    "RanksDiffer",
+    "StepRefused",
+    "assert_rank_equal",
+    "broadcast_trainable_parameters",
+    "synchronize_gradients",
+]
 
 if TYPE_CHECKING:
+    from .check import assert_rank_equal
     from .control import ControlLost
+    from .kinds import Kind, Named
     from .schema import StepRefused
     from .synchronize import broadcast_trainable_parameters, synchronize_gradients
 

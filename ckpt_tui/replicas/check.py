@@ -1,0 +1,107 @@
+"""`assert_rank_equal`: go on only where all ranks hold the same bits."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Literal
+
+from ..facts.agreement import Verdict
+from ..facts.outcome import CkptError, RanksDiffer
+from ..facts.ranksets import fold
+from ..present.safe import error_text, escape
+from ..report.saving import format_of, save
+from .control import Control
+from .exchange import Exchange
+from .hearing import Question
+from .holding import hold
+from .kinds import Algorithm, Kind
+from .sentences import raised
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import torch.distributed as dist
+
+    from ..facts.agreement import Agreement
+    from .holding import Holding, NamedTensors
+
+    ReportPath = str | os.PathLike[str]
+
+
+def assert_rank_equal(
+    named_tensors: NamedTensors,
+    *,
+    group: dist.ProcessGroup,
+    phase: str,
+    digest: Literal["xxh3-128", "sha256"] = "xxh3-128",
+    report: ReportPath | None = None,
+    step: int | None = None,
+    apart: Collection[str] = (),
+    local: Collection[str] = (),
+    sets: Sequence[Sequence[int]] | None = None,
+) -> Agreement:
+    """The agreement where all ranks hold the same names, kinds, dtypes, shapes and bits; else RanksDiffer on all.
+
+    Collective over `group`, a Gloo group: every rank calls it with the same arguments but for `named_tensors`, which
+    are a mapping, pairs of name and value, or `Named`. Values are tensors of any kind, None, and plain Python values.
+    Only digests travel.
+
+    `phase` and `step` say when this is. Kinds in `apart` (`buffers`) are compared and told, and decide nothing; names
+    that match a pattern in `local` are not compared, and counted. With `sets` global ranks are compared only inside
+    each of these sets. `report` is written by the lowest rank where not all is the same: JSON, Markdown or HTML by
+    its suffix; a file that is there is replaced.
+
+    Raises ValueError for a group that is not Gloo, RanksDiffer with the same text on every rank where ranks differ or
+    where it cannot be decided, and ControlLost where a rank is gone or does not come within the group's timeout.
+    """
+    control = Control(group)
+    if report is not None:
+        format_of(report)
+    question = Question(
+        phase=escape(phase), step=step, sets=_sets(sets, control.ranks), apart=frozenset(map(Kind, apart))
+    )
+    algorithm = Algorithm(digest)
+    call = {
+        "digest": algorithm.value,
+        "apart": escape(", ".join(sorted(question.apart))),
+        "local": escape(", ".join(sorted(local))),
+        "sets": " ".join(map(fold, question.sets)),
+    }
+    outcome = Exchange(control, question, _holding(named_tensors, algorithm, local), call).compare()
+    agreement = outcome.agreement
+    differ = RanksDiffer(agreement, raised(agreement)) if agreement.verdict is not Verdict.AGREE else None
+    told = _reported(agreement, control, report)
+    if differ is None:
+        return agreement
+    if told:
+        differ.add_note(told)
+    raise differ
+
+
+def _holding(named_tensors: NamedTensors, algorithm: Algorithm, local: Collection[str]) -> Holding | Exception:
+    """What this rank holds. What goes wrong here is told to the others, who wait for this rank's answer."""
+    try:
+        return hold(named_tensors, algorithm, local=tuple(local))
+    except Exception as error:  # noqa: BLE001 - iterating over names runs the caller's code
+        return error
+
+
+def _sets(sets: Sequence[Sequence[int]] | None, ranks: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The sets of global ranks, in order. Raises ValueError unless every rank of the group is in exactly one."""
+    if sets is None:
+        return (tuple(ranks),)
+    found = tuple(sorted(tuple(sorted(one)) for one in sets if one))
+    if sorted(rank for one in found for rank in one) != sorted(ranks):
+        raise ValueError(f"each of the control group's ranks {fold(ranks)} has to be in exactly one set")
+    return found
+
+
+def _reported(agreement: Agreement, control: Control, report: ReportPath | None) -> str:
+    """Write the report where not all is the same; what is to be said of it."""
+    if report is None or control.rank or (agreement.verdict is Verdict.AGREE and not agreement.differences):
+        return ""
+    try:
+        save(agreement, report, force=True)
+    except (CkptError, OSError) as error:
+        return f"the report could not be written: {error_text(error)}"
+    return f"the report is in {escape(os.fspath(report))}"

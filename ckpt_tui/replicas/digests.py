@@ -1,0 +1,92 @@
+"""Which bytes go into the digests of live tensors. Pure, without torch, and a promise between ranks of one version.
+
+docs/replicas.md says the same in words, with test vectors; framing and domains are those of docs/digests.md. With
+xxh3-128 the digest of a plain tensor's bytes is that of the same tensor's segment in a checkpoint file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
+
+import xxhash
+
+from ..digest.layout import LEAF, domain, integer, string
+from .kinds import Algorithm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .kinds import Kind
+
+__all__ = ["LEAF", "EntryPart", "entry_digest", "hash_of", "kind_digest", "name_bytes", "part_digest"]
+
+_SEGMENT = domain(b"segment")
+_ENTRY = domain(b"replica-entry")
+
+
+def _sha256(data: bytes | memoryview) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def hash_of(algorithm: Algorithm) -> Callable[[bytes | memoryview], bytes]:
+    """The hash function; xxh3-128 with seed 0, in its canonical form."""
+    return xxhash.xxh3_128_digest if algorithm is Algorithm.XXH3 else _sha256
+
+
+def name_bytes(name: str) -> bytes:
+    """A name as it goes into digests: UTF-8, lone surrogates included."""
+    return name.encode("utf-8", "surrogatepass")
+
+
+def part_digest(algorithm: Algorithm, length: int, leaves: Sequence[bytes]) -> bytes:
+    """The digest of `length` bytes over the digests of their leaves of `LEAF` bytes. No bytes have no leaves."""
+    framed = b"".join(map(string, leaves))
+    return hash_of(algorithm)(_SEGMENT + integer(length) + integer(len(leaves)) + framed)
+
+
+class EntryPart(NamedTuple):
+    """A run of bytes in an entry: a plain tensor's elements, or one of the tensors that another kind is made of."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    digest: bytes
+
+
+def entry_digest(
+    algorithm: Algorithm,
+    *,
+    what: str,
+    dtype: str,
+    shape: Sequence[int],
+    facts: Sequence[tuple[str, bytes]],
+    parts: Sequence[EntryPart],
+) -> bytes:
+    """The digest of one entry: what it is, its dtype and shape, what else tells it apart, and its parts' bytes."""
+    fields = [_ENTRY, string(what.encode()), string(dtype.encode()), _shape(shape), integer(len(facts))]
+    fields += [string(key.encode()) + string(value) for key, value in facts]
+    fields.append(integer(len(parts)))
+    for part in parts:
+        fields += (string(part.name.encode()), string(part.dtype.encode()), _shape(part.shape), string(part.digest))
+    return hash_of(algorithm)(b"".join(fields))
+
+
+def _shape(shape: Sequence[int]) -> bytes:
+    return integer(len(shape)) + b"".join(map(integer, shape))
+
+
+def kind_digest(kind: Kind, algorithm: Algorithm, entries: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The root of one kind: SHA-256 over names (bytes) and entries' digests, in order of name.
+
+    An entry that is undecided has an empty digest.
+    """
+    listed = [string(name) + string(digest) for name, digest in sorted(entries)]
+    head = domain(b"replica-kind") + string(kind.value.encode()) + string(algorithm.value.encode())
+    return _sha256(head + integer(len(listed)) + b"".join(listed))
+
+
+def state_digest(roots: Mapping[Kind, bytes]) -> bytes:
+    """One digest over the roots of these kinds, in the order of their names: SHA-256."""
+    fields = [string(kind.value.encode()) + string(root) for kind, root in sorted(roots.items())]
+    return _sha256(domain(b"replica") + integer(len(fields)) + b"".join(fields))
