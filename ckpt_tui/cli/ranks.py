@@ -207,9 +207,7 @@ def _on_screen(ctx: click.Context, path: str, *, ascii_only: bool, record: str |
     if given["report"] is not None:
         raise UsageError("--tui draws a screen: take --result FILE, and make the report of it with ckpt-tui report")
     place = find_place(Flags(master=given["master"], world_size=given["world_size"], rank=given["rank"]))
-    # What is wrong with these is said before a screen opens.
-    facts(given["given"])
-    _ = place.number
+    facts(given["given"])  # what is wrong with them is said before a screen opens
     if not is_own_terminal():
         raise UsageError(
             "--tui needs a terminal of its own, which a launcher's children have not: start the ranks without it, "

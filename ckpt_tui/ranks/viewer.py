@@ -107,8 +107,9 @@ class Viewer:
 
     @property
     def by_hand(self) -> bool:
-        """Whether the ranks are started one by one, and not by a launcher."""
-        return self._opened is not None and self._opened[1].scope == "ckpt-tui"
+        """Whether the ranks are started one by one, each with its number, and not by a launcher."""
+        numbered = not any(hello.handed_out for hello in self._hellos.values())
+        return numbered and self._opened is not None and self._opened[1].scope == "ckpt-tui"
 
     def open(self, wait: float) -> None:
         """Find the store and a session in it, within `wait` seconds.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FileRows:
-    """The file rows of one rank at a time. `wanted` is the rank that was asked for, this process's own at first."""
+    """The file rows of one rank at a time."""
 
     def __init__(self, scanner: Scanner, own: int) -> None:
         self._scanner = scanner
@@ -23,7 +23,6 @@ class FileRows:
         self._watched: int | None = None
         self._seen: dict[int, object] = {}
         self.rows: dict[int, FileRow] = {}
-        self.wanted = own
 
     @property
     def files(self) -> tuple[CheckpointFile, ...]:

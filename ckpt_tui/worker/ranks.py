@@ -47,7 +47,6 @@ class RanksJob:
         `stay`: when nothing is left to do, until `cancel`, for what a screen may still ask.
         """
         self._place, self._settings, self._clock, self._result = place, settings, clock, result
-        self._rank = place.number
         self._host = host_name()
         self._heard = Heard()
         self._agreement: Agreement | None = None
@@ -55,7 +54,7 @@ class RanksJob:
         master, world_size = place.store, place.world_size
         self._join = (
             ""
-            if place.agent_store
+            if place.agent_store or place.rank is None
             else f"ckpt-tui ranks {escape(target)} --hold --master {master} --world-size {world_size} --rank"
         )
         self._notes: list[str] = []
@@ -65,7 +64,9 @@ class RanksJob:
         self._session = Session(target, place, settings, clock=clock, note=self._notes.append, screen=True)
         self._answers = Answers()
         self._refused: dict[Place, DrillRow] = {}
-        self._files = FileRows(self._session.scanner, self._rank)
+        #: Made once this rank has its number.
+        self._files: FileRows | None = None
+        self._wanted: int | None = None
         self._remembered = Remembered(settings.scan, clock, busy=lambda: self._agreement is None)
 
     def work(self) -> None:
@@ -122,7 +123,7 @@ class RanksJob:
     def watch(self, rank: int) -> None:
         """Send this rank's file rows from now on."""
         if 0 <= rank < self._place.world_size:
-            self._files.wanted = rank
+            self._wanted = rank
 
     def code(self) -> int | None:
         """The session's, once there is a verdict."""
@@ -130,14 +131,17 @@ class RanksJob:
 
     def publish(self, post: Post) -> None:
         """Every rank's summary, the watched one's files that changed, and the verdict."""
-        post.rank = self._rank
-        statuses = self._session.statuses()
+        own = self._session.rank
+        post.rank = own or 0
         now = self._clock.time()
         self._remembered.publish(post)
         while self._notes:
             post.log(Level.INFO, escape(self._notes.pop(0)))
+        if own is None:  # the store has yet to hand out a number
+            return
+        statuses = self._session.statuses()
         for rank, status in statuses.items():
-            post.outbox.put(rows.rank_row(status, now if rank == self._rank else self._heard.at(status, now)))
+            post.outbox.put(rows.rank_row(status, now if rank == own else self._heard.at(status, now)))
         scanner = self._session.scanner
         if scanner.progress.files:
             survey = scanner.survey()
@@ -150,12 +154,15 @@ class RanksJob:
                     self._settings.scan,
                     host=self._host,
                     threads=scanner.progress.threads,
-                    rank=self._rank,
+                    rank=own,
                     world_size=self._place.world_size,
                     join=self._join,
                 )
             )
-            self._files.publish(post, statuses[self._files.wanted], self._clock.monotonic())
+            if self._files is None:
+                self._files = FileRows(scanner, own)
+            watched = own if self._wanted is None else self._wanted
+            self._files.publish(post, statuses[watched], self._clock.monotonic())
         found = self._agreement
         if found is None:
             trouble = verdicts.ranks_trouble(statuses.values())

@@ -171,3 +171,13 @@ def test_another_service_at_the_address_is_one_line() -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         fails(server.server_address[1], 4, "store")
         server.shutdown()
+
+
+def test_ranks_with_screens_get_their_numbers_from_the_store(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "model")
+    argv = worker_argv("ranks", "--no-cache", f"--master=127.0.0.1:{free_port()}", "--world-size=2", "--", str(folder))
+    with watching(argv) as one, watching(argv) as other:
+        states = [screen.until(lambda state: state.over) for screen in (one, other)]
+    assert sorted(state.survey.rank for state in states if state.survey) == [0, 1]
+    assert [state.bye.code for state in states if state.bye] == [0, 0]
+    assert not any(state.survey.join for state in states if state.survey)
