@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -155,3 +156,21 @@ def test_the_second_look_tells_how_far_it_is(tmp_path: Path) -> None:
 def test_an_answer_is_a_row_that_travels(tmp_path: Path) -> None:
     row = compared(copy_with(tmp_path / "a", []), copy_with(tmp_path / "b", [0])).answer(tensor(0))
     assert msgspec.json.decode(msgspec.json.encode(row), type=DrillRow) == row
+
+
+def test_of_many_saved_scans_only_few_lie_in_memory_at_a_time(tmp_path: Path) -> None:
+    folder, other = (write_checkpoint(tmp_path / seed, tensors=1000, shape=(2, 2), seed=seed) for seed in "ab")
+    files = [saved(folder, tmp_path / "0.json"), saved(other, tmp_path / "1.json")]
+    files += [tmp_path / f"{place}.json" for place in range(2, 12)]
+    for file in files[2:]:
+        file.write_bytes(files[0].read_bytes())
+
+    def peak(targets: list[Path]) -> int:
+        tracemalloc.start()
+        try:
+            assert compared(*targets)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(files) < 1.5 * peak(files[:2])
