@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .messages import Bye, Envelope, Pause, Seek
+import msgspec
+
+from .messages import Bye, Envelope, Holding, Pause, Seek, Snapshot
 from .state import Ended, Restart
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 #: Lines handed over at once: a screen that is far behind still answers keys.
 _BATCH = 5000
+_NOBODY = Holding(ready=False, reason="this is a recording")
 
 
 class Player:
@@ -73,7 +76,7 @@ class Player:
         events, self._first = self._first, []
         until = min(self._recording.until(self.time()), self._next + _BATCH)
         while self._next < until:
-            event = self._recording.read(self._next)
+            event = _without_company(self._recording.read(self._next))
             self._next += 1
             self._seen_bye |= event is not None and isinstance(event.message, Bye)
             events.append(event)
@@ -109,3 +112,17 @@ class Player:
         self._next = self._recording.entry(self._base)
         # Whoever enters at a snapshot has missed nothing: the numbers go on from there.
         self._first = [Restart(), Envelope(1, self._recording.hello)]
+
+
+def _without_company(event: Envelope | None) -> Envelope | None:
+    """The event, but that nobody is held ready: whom could a recording ask?"""
+    if event is None:
+        return None
+    match event.message:
+        case Holding(ready=True):
+            return Envelope(event.seq, _NOBODY)
+        case Snapshot(rows=rows) as snapshot if any(isinstance(row, Holding) and row.ready for row in rows):
+            alone = tuple(_NOBODY if isinstance(row, Holding) and row.ready else row for row in rows)
+            return Envelope(event.seq, msgspec.structs.replace(snapshot, rows=alone))
+        case _:
+            return event

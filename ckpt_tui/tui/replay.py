@@ -28,7 +28,8 @@ class ReplayApp(CkptApp):
     """A recording's screen. Its clock is the recording's."""
 
     BINDINGS: ClassVar = [*REPLAY_KEYS]
-    keys: ClassVar = (*REPLAY_KEYS, *KEYS)
+    #: A key that means something else here is listed once.
+    keys: ClassVar = (*REPLAY_KEYS, *(one for one in KEYS if one.key not in {key.key for key in REPLAY_KEYS}))
 
     def __init__(self, player: Player, *, path: str, ascii_only: bool = False, plain: bool = False) -> None:
         """`plain`: no colours of our own, as NO_COLOR asks."""

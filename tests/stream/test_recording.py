@@ -10,7 +10,7 @@ import pytest
 
 from ckpt_tui.facts.outcome import CkptError, UsageError
 from ckpt_tui.stream.codec import encode, split_result
-from ckpt_tui.stream.messages import Bye, Level, LogLine, Pause, Seek
+from ckpt_tui.stream.messages import Bye, Holding, Level, LogLine, Pause, Seek, Snapshot
 from ckpt_tui.stream.playback import Player
 from ckpt_tui.stream.recording import Recorder, Recording
 from ckpt_tui.stream.state import StreamState, apply
@@ -141,6 +141,15 @@ def test_hostile_lines_are_counted_and_never_shown(tmp_path: Path) -> None:
     assert watched.state.skipped == len(lines)
     assert watched.state.logs == {}
     assert watched.state.result is None
+
+
+def test_nobody_is_held_ready_in_a_recording(tmp_path: Path) -> None:
+    held = Holding(ready=True)
+    for message in (held, Snapshot(part=0, parts=1, rows=(streams.survey(), held))):
+        path = tmp_path / f"{type(message).__name__}.rec"
+        watched = Watched(record(path, [*minute(), (60.0, message)]), speed=0)
+        watched.after(0)
+        assert watched.state.holding == Holding(ready=False, reason="this is a recording")
 
 
 def test_a_whole_result_is_kept(tmp_path: Path) -> None:
