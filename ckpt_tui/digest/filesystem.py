@@ -46,6 +46,11 @@ class FileSystem(NamedTuple):
         return self.type in _LOCAL
 
     @property
+    def shared(self) -> bool:
+        """Whether other hosts write to it, so that this one may for a while see what has been."""
+        return self.type in _SHARED
+
+    @property
     def shared_source(self) -> str | None:
         """What names it on every host that mounts it; None for a file system of this host."""
         return self.source if self.type in _SHARED and _NAMING.search(self.source) else None

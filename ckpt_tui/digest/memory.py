@@ -106,7 +106,8 @@ class Memory:
         Where the file has the very stat that a standing record has, it holds the same bytes, or they were corrupted.
         """
         self._answers.append((key.path, record.stamp.size, False))
-        why = unfit(reading.seen.stamp, now=reading.seen.time, written=reading.written)
+        shared = self._file_systems.of(os.fsdecode(key.path), reading.seen.device).shared
+        why = unfit(reading.seen.stamp, now=reading.seen.time, written=reading.written, shared=shared)
         if why is not None:
             self._unfit[name] = why
             return record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..checkpoint import locate
@@ -13,6 +14,7 @@ from ..facts.version import TOOL
 from . import ranges
 from . import survey as survey_
 from .control import Control
+from .filesystem import FileSystem, FileSystems
 from .hashing import Hasher, Outcome, Pending
 from .host import host_id, host_name
 from .progress import FileProgress, ScanProgress
@@ -65,19 +67,26 @@ class Scanner:
     def survey(self) -> Survey:
         """What metadata alone says: headers, config and index. Raises `UsageError` where there is no checkpoint."""
         if self._survey is None:
-            self._control.check()
-            settings = self._settings
-            checkpoint = locate(
-                self._target,
-                include=settings.include,
-                rank_local=settings.rank_local,
-                hub_cache=settings.hub_cache,
-                expected=settings.expected,
-                fail_on=settings.fail_on,
-            )
-            self._survey = survey_.take(checkpoint, lambda _count: self._control.check())
-            self.progress.files = tuple(FileProgress(file.name, file.role, file.size) for file in checkpoint.files)
+            self._survey = self._look()
         return self._survey
+
+    def survey_again(self, pause: float) -> Survey:
+        """The survey anew, after a pause in which the folders above are listed, so that a stale one is asked for again.
+
+        Raises `Interrupted` when cancelled.
+        """
+        root = self.survey().checkpoint.root
+        for folder in (root, *root.parents):
+            with suppress(OSError), os.scandir(folder) as entries:
+                next(entries, None)
+        self._control.pause(pause)
+        self._survey = self._look()
+        return self._survey
+
+    def file_system(self) -> FileSystem:
+        """Where the checkpoint lies, after the survey."""
+        real = os.path.realpath(self.survey().checkpoint.root)
+        return FileSystems().of(f"{real}/.", os.stat(real).st_dev)  # noqa: PTH116 - a string
 
     def run(self) -> ScanResult:
         """Survey, then find every file's digests, from the cache or by reading. Raises `Interrupted` when cancelled."""
@@ -107,6 +116,21 @@ class Scanner:
         self.pause(False)
         self._control.spend(length)
         return ranges.read_again(self._outcomes[name], offset, length)
+
+    def _look(self) -> Survey:
+        self._control.check()
+        settings = self._settings
+        checkpoint = locate(
+            self._target,
+            include=settings.include,
+            rank_local=settings.rank_local,
+            hub_cache=settings.hub_cache,
+            expected=settings.expected,
+            fail_on=settings.fail_on,
+        )
+        survey = survey_.take(checkpoint, lambda _count: self._control.check())
+        self.progress.files = tuple(FileProgress(file.name, file.role, file.size) for file in checkpoint.files)
+        return survey
 
     def _scan(self) -> ScanResult:
         begun = self._clock.monotonic()

@@ -16,6 +16,8 @@ _SECOND = 1_000_000_000
 #: How long after a stat any write is sure to move the ctime: on file systems of this machine, and on all others.
 LOCAL_STEP = 0.05
 OTHER_STEP = 2.0
+#: For how long clients of network file systems take attributes for known (NFS: acregmax, acdirmax), in seconds.
+ATTRIBUTES_CACHED = 60.0
 
 
 class Stamp(NamedTuple):
@@ -105,8 +107,13 @@ def rest(file_system: FileSystem, stamp: Stamp, *, now: float) -> float:
     return length
 
 
-def unfit(stamp: Stamp, *, now: float, written: bool) -> str | None:
-    """Why a digest read under this stamp may not be remembered; None where it may."""
+def unfit(stamp: Stamp, *, now: float, written: bool, shared: bool = False) -> str | None:
+    """Why a digest read under this stamp may not be remembered; None where it may.
+
+    `shared`: other hosts write to this file system, and what this one knows of their writes may be old.
+    """
+    if shared and now * _SECOND - stamp.ctime_ns < ATTRIBUTES_CACHED * _SECOND:
+        return "it changed a moment ago on a shared file system, whose client may show old times"
     if written:
         return "somebody holds it open for writing"
     if stamp.ctime_ns > now * _SECOND:

@@ -371,7 +371,7 @@ class Session:
         self._members = members
 
     def _status(self) -> RankStatus:
-        return self._maker.make(self._phase, self._doing, self._error or self._work.error)
+        return self._maker.make(self._phase, self._work.waiting or self._doing, self._error or self._work.error)
 
     def _go(self, phase: Phase, doing: str) -> None:
         self._phase, self._doing = phase, doing

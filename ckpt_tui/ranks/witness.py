@@ -52,6 +52,8 @@ class Witness:
     unfinished: str | None = None
     #: As in `RankSettings.given`.
     given: tuple[tuple[str, str], ...] = ()
+    #: What to say beside a file that is missing; ''.
+    doubt: str = ""
 
     def vote(self) -> bytes:
         """32 bytes, equal on two ranks exactly when their metadata and given facts are; none where it is not known."""
@@ -63,7 +65,9 @@ class Witness:
 
     def fingerprint(self, stage: Stage) -> Fingerprint:
         """What this rank says at a stage."""
-        return msgspec.structs.replace(self._fingerprint(stage), given=dict(sorted(self.given)))
+        told = self._fingerprint(stage)
+        warnings = (*told.warnings, self.doubt) if self.doubt else told.warnings
+        return msgspec.structs.replace(told, given=dict(sorted(self.given)), warnings=warnings)
 
     def _fingerprint(self, stage: Stage) -> Fingerprint:
         if stage is Stage.CONTENT and self.result is not None:

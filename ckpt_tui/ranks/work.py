@@ -11,6 +11,7 @@ from ..facts.outcome import Interrupted
 from ..facts.version import TOOL
 from ..present.safe import error_text, escape
 from .calls import LOOK, Caller, nothing
+from .patience import Patience
 from .witness import Witness
 
 if TYPE_CHECKING:
@@ -43,13 +44,19 @@ class Work:
         self._rank = rank
         self._given = given
         self._thread = Caller("scan")
+        self._patience = Patience(self.scanner)
         self._watch = nothing
         self._survey: Future[Survey] = Future()
         self._result: Future[ScanResult] = Future()
 
+    @property
+    def waiting(self) -> str:
+        """What this rank waits for before it says what it finds; '' where it does not."""
+        return self._patience.waiting
+
     def begin(self) -> None:
         """Start with the survey."""
-        self._survey = self._thread.submit(self.scanner.survey)
+        self._survey = self._thread.submit(self._patience.survey)
 
     def surveyed(self, watch: Callable[[], None]) -> Witness:
         """Wait for the survey; `watch` raises what ends the wait."""
@@ -113,6 +120,7 @@ class Work:
             result=result,
             error=failed or broke,
             given=self._given,
+            doubt=self._patience.doubt,
             unfinished=None if result is not None else unfinished,
         )
 

@@ -60,6 +60,13 @@ def test_what_is_written_or_from_the_future_is_not_remembered() -> None:
     assert unfit(stamp, now=9.0, written=True)
 
 
+def test_what_changed_a_moment_ago_on_a_shared_file_system_is_not_remembered() -> None:
+    stamp = STAMP._replace(ctime_ns=5 * 10**9)
+    assert unfit(stamp, now=64.9, written=False, shared=True)
+    assert unfit(stamp, now=65.1, written=False, shared=True) is None
+    assert unfit(stamp, now=6.0, written=False) is None
+
+
 def file_system(type_: str) -> FileSystem:
     return FileSystem(type_, "source", type_)
 

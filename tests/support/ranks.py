@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,7 @@ class Ranks:
         """Start any process as part of this session."""
         out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
         clean = {key: value for key, value in os.environ.items() if key not in LAUNCHER}
+        clean["PYTHONFAULTHANDLER"] = "1"  # one that hangs tells where
         self._streams[name] = (out, err)
         self._processes[name] = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=clean | (env or {}), start_new_session=True
@@ -135,9 +137,17 @@ class Ranks:
                     out, err = (os.pread(stream.fileno(), 1 << 24, 0).decode() for stream in self._streams[name])
                     ended[name] = Ended(code, out, err, time.monotonic() - self._since)
             left = [name for name in wanted if name not in ended]
-            assert not left or time.monotonic() < deadline, f"still running after {seconds} s: {left}"
+            assert not left or time.monotonic() < deadline, self._stuck(left, seconds)
             time.sleep(0.01)
         return [ended[name] for name in wanted]
+
+    def _stuck(self, left: list[str], seconds: float) -> str:
+        """What those who hang have said, and where each of their threads is."""
+        for name in left:
+            self._processes[name].send_signal(signal.SIGABRT)
+            with suppress(subprocess.TimeoutExpired):
+                self._processes[name].wait(5)
+        return f"still running after {seconds} s: " + "\n".join(f"{name}: {self.said(name)}" for name in left)
 
 
 def session(folders: list[Path], *options: str, seconds: float = 40) -> list[Ended]:
