@@ -57,13 +57,14 @@ class StoreGather:
         self._clock = clock
         self._watch = watch
         self._gone = gone
+        self._posted: dict[str, int] = {}
         self.absent: dict[int, str] = {}
 
     def gather(self, step: Step, payload: bytes) -> dict[int, bytes]:
         """Post, wait for all that are not gone until the deadline, and take what was decided."""
         base = f"{self._base}/{step.name.lower()}"
         if self._rank in self._ranks:
-            self._store.post(f"{base}/{self._rank}", payload)
+            self._posted[f"{base}/{self._rank}"] = self._store.post(f"{base}/{self._rank}", payload)
             self._store.append(f"{base}/posted", b"%d " % self._rank)
             self._store.add(f"{base}/count", 1)
         end = self._clock.monotonic() + self._seconds
@@ -79,6 +80,16 @@ class StoreGather:
         self._ranks = _within(present.runs, self._ranks)
         values = self._read(base, self._ranks) if self._ranks else ()
         return dict(zip(self._ranks, values, strict=True))
+
+    @property
+    def used(self) -> bool:
+        """Whether this rank has taken part in a step."""
+        return bool(self._posted)
+
+    def clear(self) -> None:
+        """Take what this rank gave out of the store's memory, once no other needs it any more."""
+        for key, pieces in self._posted.items():
+            self._store.clear(key, pieces)
 
     def _read(self, base: str, ranks: Sequence[int]) -> Sequence[bytes]:
         """What these ranks posted: where they are many, as the lowest of them has put it together."""

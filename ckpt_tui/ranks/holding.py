@@ -114,6 +114,8 @@ class Held:
         self._wishes: SimpleQueue[Place | str] = SimpleQueue()
         #: Who may ask, or has asked; a process that is no rank is None.
         self._askers: set[int | None] = set(screens)
+        #: The exchange for the last question, whose bytes still lie in the store.
+        self._before: StoreGather | None = None
         self._mourned: frozenset[int] = frozenset()
         self._asked = clock.monotonic()
         self._read_until = float("inf")
@@ -249,6 +251,10 @@ class Held:
             told = Told(error=error_text(error))
         if self._rank == party.lead:
             self._questions.store.post(self._questions.of(number, "answer"), encode(told))
+        if gather.used:  # all who took part in the one before have come to this one
+            if self._before is not None:
+                self._before.clear()
+            self._before = gather
 
     def _party(self, number: int) -> Party:
         """Of each side the first rank that is held and there; as whoever came first has decided it."""

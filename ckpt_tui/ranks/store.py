@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 #: torch's store hangs up on whoever sends it a value of more than 8 MiB (MAX_PAYLOAD_LEN, TCPStoreLibUvBackend.cpp).
 _PIECE = 4 << 20
+#: What is not longer travels with its key.
+_INLINE = 64 << 10
 #: More pieces than this are of no message that is taken (`messages.MAX_BYTES`), whatever a stranger says.
 _PIECES = 17
 #: How long one attempt to reach the store may take, and the pause before the next.
@@ -89,21 +91,31 @@ class Store:
         """The values of keys that are known to be there, in one call."""
         return [bytes(value) for value in self._do(lambda: self.raw.multi_get(list(keys)))]
 
-    def post(self, key: str, value: bytes) -> None:
-        """Put a value of any length, for `fetch`. The key is there once all of it is."""
-        pieces = [value[at : at + _PIECE] for at in range(0, len(value), _PIECE)] or [b""]
-        for number, piece in enumerate(pieces[1:], 1):
-            self.set(f"{key}/piece/{number}", piece)
-        self.set(key, len(pieces).to_bytes(4, "big") + pieces[0])
+    def post(self, key: str, value: bytes) -> int:
+        """Put a value of any length, for `fetch`; in how many pieces. The key is there once all of it is."""
+        if len(value) <= _INLINE:
+            self.set(key, bytes(4) + value)
+            return 0
+        starts = range(0, len(value), _PIECE)
+        for number, at in enumerate(starts):
+            self.set(f"{key}/piece/{number}", value[at : at + _PIECE])
+        self.set(key, len(starts).to_bytes(4, "big"))
+        return len(starts)
+
+    def clear(self, key: str, pieces: int) -> None:
+        """Take the pieces of what was posted out of the store's memory; whoever comes late finds nothing."""
+        self.set(key, bytes(4))
+        for number in range(pieces):  # a shorter value would keep the longer one's room
+            self._do(lambda piece=f"{key}/piece/{number}": self.raw.delete_key(piece))  # type: ignore[misc]
 
     def fetch(self, keys: Sequence[str]) -> list[bytes]:
         """The posted values of keys that are known to be there."""
-        values = []
-        for key, first in zip(keys, self.get(keys), strict=True):
-            count = min(int.from_bytes(first[:4], "big"), _PIECES)
-            rest = [f"{key}/piece/{number}" for number in range(1, count)]
-            values.append(b"".join([first[4:], *(piece for one in rest for piece in self.get([one]))]))
-        return values
+        return [self._whole(key, first) for key, first in zip(keys, self.get(keys), strict=True)]
+
+    def _whole(self, key: str, first: bytes) -> bytes:
+        pieces = [f"{key}/piece/{number}" for number in range(int.from_bytes(first[:4], "big"))]
+        found = [self.get([piece])[0] if self.has(piece) else b"" for piece in pieces]
+        return first[4:] if not pieces else b"".join(found) if all(found) else b""
 
     def close(self) -> None:
         """Make no more calls."""

@@ -82,6 +82,15 @@ def test_every_rank_gets_what_every_rank_gave(way: str, torch: ModuleType, conne
     assert everywhere(work) == [expected] * RANKS
 
 
+def test_what_was_given_can_be_taken_out_of_the_store_again(connections: Callable[[], Store]) -> None:
+    stores = [connections() for _ in range(RANKS)]
+    gathers = [through_store(stores[rank], rank) for rank in range(RANKS)]
+    everywhere(lambda rank: gathers[rank].gather(Step.BYTES, b"x" * 1000))
+    assert all(gather.used for gather in gathers)
+    gathers[1].clear()
+    assert stores[1].fetch([f"test/bytes/{rank}" for rank in range(RANKS)]) == [b"x" * 1000, b"", b"x" * 1000]
+
+
 def test_ranks_at_other_steps_are_not_taken_for_answers(torch: ModuleType, connections: Callable[[], Store]) -> None:
     stores = [connections() for _ in range(RANKS)]
     nonce = secrets.token_hex(16)

@@ -36,6 +36,9 @@ def test_a_value_longer_than_torch_takes_in_one_piece_is_posted_and_fetched_whol
     for key, value in values.items():
         one.post(key, value)
     assert other.fetch(list(values)) == list(values.values())
+    one.clear("long", one.post("long", values["long"]))
+    assert one.fetch(["long"]) == other.fetch(["long"]) == [b""]
+    assert not other.has("long/piece/1")
 
 
 def test_the_first_decision_stands(connections: Callable[[], Store]) -> None:
