@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 import ckpt_tui
+from ckpt_tui.cli.progress import look_words
+from ckpt_tui.copies import LookProgress
 from ckpt_tui.facts.agreement import AGREEMENT_SCHEMA, Agreement, CauseCode, Verdict
 from ckpt_tui.facts.files import Severity
 from ckpt_tui.facts.outcome import UsageError
@@ -390,3 +392,8 @@ def test_a_saved_result_is_rendered_again(o31: Path, env: dict[str, str], tmp_pa
     for words in ([tmp_path / "other.json"], [tmp_path / "nothing.json"], [tmp_path]):
         refused = report(*words)
         assert (refused.returncode, refused.stdout, refused.stderr.count(b"\n")) == (2, b"", 1)
+
+
+def test_the_second_look_is_shown_in_its_own_words() -> None:
+    looking = LookProgress(bytes_total=64 << 20, bytes_done=12 << 20, started=0.0)
+    assert look_words(looking, 1.0) == "12.0 of 64.0 MiB  18 %  of what differs read again"
