@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..facts.files import Severity, State
 from ..present.safe import escape, is_plain
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 _SHOWN = 8
 
 
-@dataclass(slots=True)
-class MapAudit:
+class MapAudit(NamedTuple):
     """How one index's map and its shards' headers disagree. Tensors and files are escaped text."""
 
     #: (mapped file, file that stores it) to tensors.
@@ -96,7 +94,7 @@ def note_total(component: Component, files: dict[str, CheckpointFile], findings:
     if declared is None:
         return
     shards = [files[path] for path in component.files]
-    actual = sum(sum(shard.header.tensors.lengths) for shard in shards if shard.header)
+    actual = sum(shard.header.needed - len(shard.header.raw) for shard in shards if shard.header)
     if type(declared) is not int:
         shown = escape(str(declared)[:40])
         message = f"{index}: its total_size is no number ({shown}); the shards hold {count(actual, 'byte')}"

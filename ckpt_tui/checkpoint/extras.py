@@ -58,7 +58,7 @@ def leave_out(plan: Plan, globs: tuple[str, ...]) -> None:
     chosen = [name for name in plan.weights if own(name)]
     for component in plan.components:
         component.files = [name for name in component.files if not own(name)]
-        component.shards = {tensor: name for tensor, name in component.shards.items() if not own(name)}
+        component.keep({tensor: name for tensor, name in component.shards.items() if not own(name)})
         component.by_number = [name for name in component.by_number if not own(name)]
         component.total_size = None if chosen else component.total_size
     indexes = {component.index for component in plan.components}

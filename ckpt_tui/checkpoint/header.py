@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
+from itertools import chain
 from operator import attrgetter, sub
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,7 +94,7 @@ def parse_header(raw: bytes) -> Parsed:
     if problems:
         return Parsed(None, tuple(problems), warnings)
     begins, ends, names, dtypes, shapes = written.columns
-    if not is_plain(text):  # one look at the whole instead of one at each name
+    if not is_plain("".join(chain(names, {*dtypes}))):  # one look at all instead of one at each
         names, dtypes = [*map(escape, names)], [*map(escape, dtypes)]
     offsets = [*map(len(raw).__add__, begins)]
     tensors = Tensors(names, dtypes, shapes, offsets, [*map(sub, ends, begins)])

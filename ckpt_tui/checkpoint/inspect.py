@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +12,7 @@ from ..present.units import count
 from .geometry import Problem, fit
 from .header import PREFIX, HeaderError, Parsed, header_length, parse_header
 from .holes import never_written
-from .model import CheckpointFile
+from .model import CheckpointFile, Header
 from .names import Kind, kind_of
 from .opening import Look, denied, open_regular, read_up_to
 from .sniff import HEAD, pointer, sniff, sniff_text
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..facts.files import Claim
+    from .outline import Outline
 
 
 class Inspected(NamedTuple):
@@ -45,8 +47,13 @@ def unopened(root: Path, name: str, role: Role, look: Look, claims: tuple[Claim,
     )
 
 
-def inspect(root: Path, name: str, role: Role, look: Look, claims: tuple[Claim, ...] = ()) -> Inspected:
-    """Open a file that may be opened and find its state; no tensor byte is read."""
+def inspect(  # noqa: PLR0917 - what is known of a file before it is opened
+    root: Path, name: str, role: Role, look: Look, claims: tuple[Claim, ...] = (), outline: Outline | None = None
+) -> Inspected:
+    """Open a file that may be opened and find its state; no tensor byte is read.
+
+    `outline` is what was remembered of its header: where the header is still that one it is not parsed.
+    """
     file = unopened(root, name, role, look, claims)
     if look.state is not State.GOOD:
         return Inspected(file)
@@ -61,7 +68,7 @@ def inspect(root: Path, name: str, role: Role, look: Look, claims: tuple[Claim, 
             return Inspected(_sidecar(file, fd))
         if kind_of(file.path.name) in {Kind.OPAQUE, Kind.FOREIGN}:
             return Inspected(_opaque(file, fd))
-        return _safetensors(file, fd)
+        return _safetensors(file, fd, outline)
     except OSError as error:
         return Inspected(_ends(file, State.UNREADABLE, denied(file.path, error)))
     finally:
@@ -81,11 +88,12 @@ def _opaque(file: CheckpointFile, fd: int) -> CheckpointFile:
     return _ends(file, State.NOT_WEIGHTS, other) if other else file
 
 
-def _safetensors(file: CheckpointFile, fd: int) -> Inspected:
+def _safetensors(file: CheckpointFile, fd: int, outline: Outline | None) -> Inspected:
     prefix = read_up_to(fd, PREFIX)
     try:
         raw = read_up_to(fd, PREFIX + header_length(prefix, file.size))
-        parsed = parse_header(raw)
+        same = outline is not None and hashlib.sha256(raw).digest() == outline.sha256
+        parsed = Parsed(Header(raw, outline=outline)) if same else parse_header(raw)
     except HeaderError as error:
         other = sniff(read_up_to(fd, min(file.size, HEAD)))
         state = State.NOT_WEIGHTS if other else State.BAD_HEADER

@@ -20,6 +20,7 @@ from .listing import list_folder
 from .model import Checkpoint, CheckpointFile
 from .names import Kind, kind_of
 from .opening import Look, RealPaths, look
+from .outline import holds, remember
 from .plan import plan_file, plan_folder
 from .presence import add_missing, note_presence, refuse_another
 from .recorded import statements_beside
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .find import Place
     from .findings import Findings
     from .listing import Folder
+    from .outline import Outlines
     from .plan import Plan
 
 #: A hostile header can hold a problem for each of a million tensors; more than these are only counted.
@@ -46,19 +48,21 @@ def locate(
     hub_cache: str | None = None,
     expected: Expected | None = None,
     fail_on: Collection[str] = (),
+    outlines: Outlines | None = None,
 ) -> Checkpoint:
     """Find a checkpoint, stat its files, parse their headers and audit the structure; no tensor byte is read.
 
     `target` is a folder, a weight file, a place in the hub cache, or `org/name[@revision]` in it. `rank_local` are
     patterns of files that are each rank's own, listed and not compared. `expected` is what
     its files should be by somebody's word, beside what lies with them; `fail_on` says what counts as an error
-    (`presence.MISSING`, `presence.EXTRA`). UsageError where nothing can be checked or another repo's files are
+    (`presence.MISSING`, `presence.EXTRA`). What `outlines` remembers of an index and its shards' headers is not parsed
+    again. UsageError where nothing can be checked or another repo's files are
     expected, CkptError where it cannot be read at all; all else is a file's state or a finding.
     """
     place = find(target, hub_cache)
     one_file = place.kind is CheckpointKind.FILE
     root = place.path.parent if one_file else place.path
-    plan = plan_file(place.path) if one_file else plan_folder(root)
+    plan = plan_file(place.path) if one_file else plan_folder(root, outlines)
     if not one_file:
         add_extras(root, plan, include)
         leave_out(plan, rank_local)
@@ -104,10 +108,11 @@ def _inspect_all(place: Place, root: Path, plan: Plan, records: Records) -> dict
     if place.kind is not CheckpointKind.FILE:
         judge_links(place, plan.weights, looks, plan.findings)
     explain_absent(root, plan, looks, records)
+    outlined = {name: one.sound.of(name) for one in plan.components if one.sound for name in one.files}
     files: dict[str, CheckpointFile] = {}
     for name, found in looks.items():
         recorded = records.of(name) if found.state is State.GOOD else Recorded()
-        inspected = inspect(root, name, roles[name], found, recorded.claims)
+        inspected = inspect(root, name, roles[name], found, recorded.claims, outlined.get(name))
         files[name] = _take(inspected, plan.findings, recorded)
     for value, reason in plan.refused.items():
         refused = unopened(root, value, Role.WEIGHTS, Look(State.OUTSIDE, error=reason))
@@ -155,9 +160,14 @@ def _audit(root: Path, plan: Plan, files: dict[str, CheckpointFile]) -> None:
         if component.index is None:
             note_shared(component, files, plan.findings)
             continue
+        if holds(component, files):
+            note_total(component, files, plan.findings)
+            continue
         found = check_map(component, files)
         note_map(component, found, plan.findings)
         note_total(component, files, plan.findings)
+        if plan.outlines and not any(found):
+            remember(plan.outlines, component, files)
         for path in component.files:
             others = found.rivals.get(path)
             if others and files[path].state is State.GOOD:

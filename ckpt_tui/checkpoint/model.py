@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,10 +10,11 @@ from ..facts.files import Claim, Finding, Role, Segmentation, State
 from .columns import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from ..facts.scan import CheckpointRef, NotCompared
+    from .outline import Outline
 
 
 class TensorEntry(NamedTuple):
@@ -72,18 +74,65 @@ class Tensors(Table[TensorEntry]):
         return self.columns[4]
 
 
-class Header(NamedTuple):
-    """A parsed safetensors header: `raw` is the length prefix and the JSON as they lie in the file."""
+class Header:
+    """A parsed safetensors header: `raw` is the length prefix and the JSON as they lie in the file.
 
-    raw: bytes
-    #: In order of (offset, length, name bytes).
-    tensors: Tensors
-    metadata: dict[str, str]
+    With an `outline` it was parsed before, and is parsed again only when somebody asks for its tensors.
+    """
+
+    __slots__ = ("_parsed", "_sha256", "outline", "raw")
+
+    def __init__(
+        self,
+        raw: bytes,
+        tensors: Tensors | None = None,
+        metadata: dict[str, str] | None = None,
+        *,
+        outline: Outline | None = None,
+    ) -> None:
+        self.raw = raw
+        self.outline = outline
+        self._sha256 = outline.sha256 if outline else None
+        self._parsed = None if tensors is None else (tensors, metadata or {})
+
+    @property
+    def tensors(self) -> Tensors:
+        """In order of (offset, length, name bytes)."""
+        return self._content()[0]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """`__metadata__`, as escaped text."""
+        return self._content()[1]
 
     @property
     def needed(self) -> int:
         """The file size in bytes that this header asks for."""
+        if self.outline:
+            return self.outline.needed
         return max(map(add, self.tensors.offsets, self.tensors.lengths), default=len(self.raw))
+
+    @property
+    def lengths(self) -> Collection[int]:
+        """Each length in bytes that some tensor has."""
+        return self.outline.lengths if self.outline else {*self.tensors.lengths}
+
+    @property
+    def sha256(self) -> bytes:
+        """SHA-256 of `raw`."""
+        if self._sha256 is None:
+            self._sha256 = hashlib.sha256(self.raw).digest()
+        return self._sha256
+
+    def _content(self) -> tuple[Tensors, dict[str, str]]:
+        if self._parsed is None:
+            from .header import HeaderError, parse_header
+
+            header = parse_header(self.raw).header
+            if header is None:
+                raise HeaderError("a header that was sound is no more")
+            self._parsed = header.tensors, header.metadata
+        return self._parsed
 
 
 class CheckpointFile(NamedTuple):

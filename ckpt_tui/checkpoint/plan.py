@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..facts.files import Severity, State
 from ..facts.outcome import CkptError, UsageError
 from ..present.safe import escape
 from ..present.units import count
+from . import outline
 from .findings import Findings, some
 from .index import LIMIT, BadIndex, parse_index, resolve
 from .listing import Folder, list_folder
@@ -19,7 +21,10 @@ from .sniff import HEAD, pointer
 from .unfinished import unfinished
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from .outline import Outlines, Sound
 
 
 @dataclass(slots=True)
@@ -29,13 +34,26 @@ class Component:
     #: The index's path relative to the root; None for a listing.
     index: str | None
     files: list[str]
-    #: Tensor, as the index writes it, to the shard's path relative to the root.
-    shards: dict[str, str] = field(default_factory=dict)
+    #: What an index maps: looked up when somebody asks.
+    lookup: Callable[[], dict[str, str]] = dict
     total_size: Any = None
     #: Files that only their siblings' numbers speak of (`-of-00003`).
     by_number: list[str] = field(default_factory=list)
     #: Files that only something on record speaks of, and what that is.
     by_record: dict[str, str] = field(default_factory=dict)
+    #: What is remembered of the index, and under which key; no key where something is wrong with it.
+    sound: Sound | None = None
+    key: bytes | None = None
+
+    @property
+    def shards(self) -> dict[str, str]:
+        """Tensor, as the index writes it, to the shard's path relative to the root."""
+        return self.lookup()
+
+    def keep(self, shards: dict[str, str]) -> None:
+        """Go on with a part of what the index maps; what is remembered speaks of the whole."""
+        self.lookup = lambda: shards
+        self.sound = self.key = None
 
 
 @dataclass(slots=True)
@@ -55,6 +73,8 @@ class Plan:
     extras: list[str] = field(default_factory=list)
     #: The folders that were listed, by name.
     folders: dict[str, Folder] = field(default_factory=dict)
+    #: What is remembered of indexes in which nothing was wrong.
+    outlines: Outlines | None = None
 
     @property
     def weights(self) -> list[str]:
@@ -67,9 +87,9 @@ def plan_file(path: Path) -> Plan:
     return Plan(Findings(), [Component(None, [path.name])])
 
 
-def plan_folder(root: Path) -> Plan:
-    """List a folder and its components and read their indexes."""
-    plan = Plan(Findings())
+def plan_folder(root: Path, outlines: Outlines | None = None) -> Plan:
+    """List a folder and its components and read their indexes, those that `outlines` does not know."""
+    plan = Plan(Findings(), outlines=outlines)
     try:
         top = list_folder(root)
     except OSError as error:
@@ -125,7 +145,14 @@ def _plan_one(root: Path, folder: Folder, plan: Plan) -> None:
 
 def _plan_index(root: Path, folder: Folder, name: str, plan: Plan) -> None:
     try:
-        weight_map = parse_index(_read_index(root / name))
+        raw = _read_index(root / name)
+        key = outline.key_of(raw, folder.name) if plan.outlines else None
+        sound = outline.recall(plan.outlines, key) if plan.outlines and key else None
+        if sound is not None:
+            lookup = cache(lambda: resolve(parse_index(raw), folder.name).shards)
+            plan.components.append(Component(name, sound.files(), lookup, sound.total_size, sound=sound, key=key))
+            return
+        weight_map = parse_index(raw)
         resolved = resolve(weight_map, folder.name)
     except _Unusable as reason:
         plan.unusable[name] = reason.state, str(reason)
@@ -142,7 +169,10 @@ def _plan_index(root: Path, folder: Folder, name: str, plan: Plan) -> None:
         plan.findings.add("ambiguous", Severity.ERROR, message, file=safe, tensor=tensor)
     plan.refused |= {path: f"{reason} (named by {safe})" for path, reason in resolved.refused.items()}
     files = sorted(set(resolved.shards.values()))
-    plan.components.append(Component(name, files, resolved.shards, weight_map.total_size))
+    component = Component(name, files, lambda: resolved.shards, weight_map.total_size)
+    if not (weight_map.bom or weight_map.twice or resolved.refused):
+        component.key = key
+    plan.components.append(component)
 
 
 class _Unusable(Exception):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -29,6 +30,15 @@ MAGIC = b"ckpttuir"
 _FORMAT = 2
 #: Magic, format, layout, bytes of the head, number of segments, number of leaves.
 _PREFIX = struct.Struct("<8sIIQQQ")
+
+
+class Derived(StrEnum):
+    """What follows from digests alone, and is remembered under them: no stat has a say in it."""
+
+    #: The logical content that belongs to a content.
+    LOGICAL = "logical"
+    #: An index in which nothing is wrong, nor with its shards' headers.
+    OUTLINE = "outline"
 
 
 class Key(NamedTuple):
@@ -162,15 +172,29 @@ class DigestCache:
 
     def load_logical(self, content: bytes) -> bytes | None:
         """The logical content that belongs to a content, which determines it: many tables need not be walked again."""
-        try:
-            raw = self._logical_place(content).read_bytes()
-        except OSError:
-            return None
-        return raw[:-WIDTH] if is_logical(content, raw) else None
+        return self._load_derived(content, Derived.LOGICAL)
 
     def save_logical(self, content: bytes, logical: bytes) -> None:
         """Remember which logical content belongs to a content."""
-        self._write(self._logical_place(content), logical + _bound(content, logical))
+        self._save_derived(content, Derived.LOGICAL, logical)
+
+    def load_outline(self, key: bytes) -> bytes | None:
+        """What is remembered of an index (`checkpoint.outline`)."""
+        return self._load_derived(key, Derived.OUTLINE)
+
+    def save_outline(self, key: bytes, value: bytes) -> None:
+        """Remember an index."""
+        self._save_derived(key, Derived.OUTLINE, value)
+
+    def _load_derived(self, key: bytes, kind: Derived) -> bytes | None:
+        try:
+            raw = _read(self.folder / f"{key.hex()}.{kind}")
+        except OSError:
+            return None
+        return raw[:-WIDTH] if is_derived(key, raw) else None
+
+    def _save_derived(self, key: bytes, kind: Derived, value: bytes) -> None:
+        self._write(self.folder / f"{key.hex()}.{kind}", value + _bound(key, value))
 
     def _write(self, place: Path, raw: bytes) -> None:
         try:
@@ -178,9 +202,6 @@ class DigestCache:
             write_whole(place, raw)
         except OSError as error:
             self.warning = self.warning or f"the digest cache is not written: {error_text(error)}"
-
-    def _logical_place(self, content: bytes) -> Path:
-        return self.folder / f"{content.hex()}.logical"
 
     def place(self, key: Key) -> Path:
         """Where the record of a file lies."""
@@ -201,13 +222,13 @@ def _read(place: Path) -> bytes:
         os.close(descriptor)
 
 
-def is_logical(content: bytes, raw: bytes) -> bool:
-    """Whether a file holds the logical content that belongs to this content."""
-    return raw[-WIDTH:] == _bound(content, raw[:-WIDTH])
+def is_derived(key: bytes, raw: bytes) -> bool:
+    """Whether a file holds what follows from this key."""
+    return raw[-WIDTH:] == _bound(key, raw[:-WIDTH])
 
 
-def _bound(content: bytes, logical: bytes) -> bytes:
-    return xxhash.xxh3_128_digest(MAGIC + bytes([_FORMAT, DIGEST_LAYOUT]) + content + logical)
+def _bound(key: bytes, value: bytes) -> bytes:
+    return xxhash.xxh3_128_digest(MAGIC + bytes([_FORMAT, DIGEST_LAYOUT]) + key + value)
 
 
 def write_whole(place: Path, raw: bytes) -> None:

@@ -1,7 +1,7 @@
 """What lies in the cache folder: records and what they are worth, leftovers of ours, and what is none of our business.
 
-Only what is ours is ever removed: a record begins with our mark, a logical content carries its checksum, and a file
-that was never finished has a name that nobody else gives. Everything else is counted, and left alone.
+Only what is ours is ever removed: a record begins with our mark, a logical content and an outline carry their checksum,
+and a file that was never finished has a name that nobody else gives. Everything else is counted, and left alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..facts.cached import Standing
 from ..facts.files import MissReason
 from ..present.safe import error_text, from_bytes
 from . import ledger
-from .cache import MAGIC, Key, Record, is_logical, parse
+from .cache import MAGIC, Key, Record, is_derived, parse
 from .validity import Miss, Stamp, moved
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from .filesystem import FileSystems
 
 _RECORD = re.compile(r"[0-9a-f]{32}\.digest")
-_LOGICAL = re.compile(r"[0-9a-f]{64}\.logical")
+_DERIVED = re.compile(r"[0-9a-f]{64}\.(?:logical|outline)")
 _HOST = re.compile(r"[A-Za-z0-9._-]+-[0-9a-f]{12}")
-_UNFINISHED = re.compile(r"\.(?:[0-9a-f]{32}\.digest|[0-9a-f]{64}\.logical|ledger)\.\d+\.[0-9a-f]{12}")
+_UNFINISHED = re.compile(r"\.(?:[0-9a-f]{32}\.digest|[0-9a-f]{64}\.(?:logical|outline)|ledger)\.\d+\.[0-9a-f]{12}")
 #: A file that was begun longer ago than this is not being written any more, in seconds.
 _ABANDONED = 3600.0
 
@@ -59,7 +59,7 @@ class Inventory(NamedTuple):
     entries: tuple[Entry, ...]
     #: Damaged, of another version, never finished.
     unusable: tuple[Leftover, ...]
-    #: Logical contents and the ledger: ours, and used.
+    #: Logical contents, outlines and the ledger: ours, and used.
     others: tuple[Leftover, ...]
     foreign: int
     uses: dict[str, ledger.Use]
@@ -102,12 +102,12 @@ def take(
         elif found is None:
             foreign += 1
         else:
-            (others if found.why in {_LOGICAL_CONTENT, _LEDGER} else unusable).append(found)
+            (others if found.why in {_FOLLOWS, _LEDGER} else unusable).append(found)
     uses = ledger.by_folder(ledger.read(folder / ledger.NAME))
     return Inventory(folder, tuple(entries), tuple(unusable), tuple(others), foreign, uses)
 
 
-_LOGICAL_CONTENT, _LEDGER = "logical content", "ledger"
+_FOLLOWS, _LEDGER = "follows from what is remembered", "ledger"
 _BROKEN = {MissReason.OTHER_LAYOUT: "of another version", MissReason.CORRUPT_RECORD: "damaged"}
 
 
@@ -124,8 +124,8 @@ def _look(place: Path) -> Entry | Leftover | None:
     if _RECORD.fullmatch(name) and raw.startswith(MAGIC):
         found = parse(raw)
         return Leftover(place, size, _BROKEN[found.reason]) if isinstance(found, Miss) else Entry(place, size, *found)
-    if _LOGICAL.fullmatch(name) and is_logical(bytes.fromhex(place.stem), raw):
-        return Leftover(place, size, _LOGICAL_CONTENT)
+    if _DERIVED.fullmatch(name) and is_derived(bytes.fromhex(place.stem), raw):
+        return Leftover(place, size, _FOLLOWS)
     if name == ledger.NAME and raw.lstrip(b"\n").startswith(ledger.MARK):
         return Leftover(place, size, _LEDGER)
     if _UNFINISHED.fullmatch(name) and time.time() - seen.st_mtime > _ABANDONED:

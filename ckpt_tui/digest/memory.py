@@ -29,8 +29,39 @@ def open_memory(settings: ScanSettings, file_systems: FileSystems, clock: Clock)
     """The memory of a scan; None where it is to have none."""
     if not settings.use_cache or settings.identity_only:
         return None
-    cache = DigestCache(cache_folder(settings.cache_dir), host_id(settings.host_id))
-    return Memory(cache, settings, file_systems, clock)
+    return Memory(open_cache(settings), settings, file_systems, clock)
+
+
+def open_cache(settings: ScanSettings) -> DigestCache:
+    """The digest cache of this host."""
+    return DigestCache(cache_folder(settings.cache_dir), host_id(settings.host_id))
+
+
+class RememberedOutlines:
+    """What is remembered of indexes (`checkpoint.outline.Outlines`); new ones are written by `keep` alone."""
+
+    def __init__(self, settings: ScanSettings) -> None:
+        self._cache = open_cache(settings)
+        self._new: dict[bytes, bytes] = {}
+
+    def load_outline(self, key: bytes) -> bytes | None:
+        """The value, if there is one."""
+        return self._cache.load_outline(key)
+
+    def save_outline(self, key: bytes, value: bytes) -> None:
+        """Take note of a value: who only surveys leaves no trace."""
+        self._new[key] = value
+
+    def keep(self) -> None:
+        """Write what was taken note of, where that can be done."""
+        for key, value in self._new.items():
+            self._cache.save_outline(key, value)
+
+
+def open_outlines(settings: ScanSettings) -> RememberedOutlines | None:
+    """The outlines of a scan; None where it is to remember nothing, or to look at all anew."""
+    anew = settings.identity_only or settings.rehash or not settings.use_cache
+    return None if anew else RememberedOutlines(settings)
 
 
 def cache_folder(chosen: str | None) -> Path:

@@ -17,6 +17,7 @@ from .control import Control
 from .filesystem import FileSystem, FileSystems
 from .hashing import Hasher, Outcome, Pending
 from .host import host_id, host_name
+from .memory import open_outlines
 from .progress import FileProgress, ScanProgress
 from .result import Frame, file_result, scan_result, segment_table
 from .scheduler import Job, default_threads, run_longest_first
@@ -41,6 +42,7 @@ class Scanner:
         self._survey: Survey | None = None
         self._outcomes: dict[str, Outcome] = {}
         self._result: ScanResult | None = None
+        self._outlines = open_outlines(self._settings)
 
     def cancel(self) -> None:
         """Stop within a block; safe in a signal handler. Files that were finished stay remembered."""
@@ -127,6 +129,7 @@ class Scanner:
             hub_cache=settings.hub_cache,
             expected=settings.expected,
             fail_on=settings.fail_on,
+            outlines=self._outlines,
         )
         survey = survey_.take(checkpoint, lambda _count: self._control.check())
         self.progress.files = tuple(FileProgress(file.name, file.role, file.size) for file in checkpoint.files)
@@ -168,6 +171,8 @@ class Scanner:
                 settle(found, shown)
         run_longest_first(jobs, progress.threads, self._control)
         hasher.close()
+        if self._outlines:
+            self._outlines.keep()
         progress.finished = self._clock.monotonic()
         self.pause(False)
         files = survey.checkpoint.files

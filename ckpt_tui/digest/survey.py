@@ -93,7 +93,7 @@ def _read(file: CheckpointFile, buffer: memoryview, advance: Callable[[int], Non
 
 
 def _header_sha256(file: CheckpointFile) -> bytes:
-    return hashlib.sha256(file.header.raw if file.header else b"").digest()
+    return file.header.sha256 if file.header else hashlib.sha256(b"").digest()
 
 
 def _identity(weights: list[CheckpointFile], covered: list[CheckpointFile], read: dict[str, Digests]) -> str | None:

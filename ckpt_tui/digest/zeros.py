@@ -64,9 +64,9 @@ def written_zeros(header: Header, segments: bytes) -> str | None:
 
     `segments` are the digests of the header and of every tensor, in the file's order.
     """
-    zeros = {length: zeros_digest(length) for length in {*header.tensors.lengths} if length >= _SMALLEST}
+    zeros = {length: zeros_digest(length) for length in header.lengths if length >= _SMALLEST}
     digests = split(segments)[1:]
-    if len(digests) != len(header.tensors) or not set(zeros.values()).intersection(digests):
+    if {*zeros.values()}.isdisjoint(digests) or len(digests) != len(header.tensors):
         return None
     tensors = [*header.tensors]
     empty = [zeros.get(tensor.length) == digest for tensor, digest in zip(tensors, digests, strict=True)]

@@ -92,7 +92,7 @@ def test_copies_are_known_by_their_names(copy: str, original: str | None) -> Non
         (b"PK\x03\x04rest", "zip"),
         (b"\x80\x02}q\x00.", "pickle"),
         (b"GGUF\x03\0\0\0", "GGUF"),
-        (gzip.compress(b"x"), "gzip"),
+        (gzip.compress(b"x", mtime=0), "gzip"),
         (b"\n<!DOCTYPE html><html>", "HTML"),
         (b'<?xml version="1.0"?><Error>', "XML"),
         (b'{"error": "Repository not found"}', "JSON"),

@@ -77,8 +77,8 @@ def test_prune_and_clear_say_first_and_then_do(folder: Path, env: dict[str, str]
     assert run(env, "cache", "prune").stdout.startswith("removed 1 file")
     assert run(env, "cache", "prune").stdout.startswith("removed 0 files")
     assert run(env, "cache", "prune", "--older-than", "30d").stdout.startswith("removed 0 files")
-    assert len(report(env, "clear", "--dry-run")["removed"]) == 6
-    assert len(report(env, "clear")["removed"]) == 6
+    assert len(report(env, "clear", "--dry-run")["removed"]) == 7
+    assert len(report(env, "clear")["removed"]) == 7
     assert report(env, "stats")["totals"]["records"] == 0
     assert run(env, "cache", "prune", "--older-than", "soon").returncode == 2
 

@@ -170,14 +170,15 @@ def test_clear_takes_all_that_is_ours_and_nothing_else(folder: Path, cache: Path
         "notes.txt": b"mine",
         f"{'0' * 32}.digest": b"no record",
         f"{'0' * 64}.logical": b"no digest",
+        f"{'0' * 64}.outline": b"no outline",
         "x.digest": b"",
     }
     for name, raw in foreign.items():
         (place / name).write_bytes(raw)
     (place / f"{'2' * 32}.digest").symlink_to(folder / "config.json")
-    assert upkeep().stats().totals.foreign == 5
+    assert upkeep().stats().totals.foreign == 6
     report = upkeep().clear([], dry_run=False)
-    assert len(report.removed) == 7, "five records, a logical content, the ledger"
+    assert len(report.removed) == 8, "five records, a logical content, an outline, the ledger"
     assert {one.name for one in place.iterdir()} == {*foreign, f"{'2' * 32}.digest"}
     assert (folder / "config.json").exists()
     assert scanned(folder).totals.files_cached == 0
