@@ -110,3 +110,23 @@ def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
     write(link, b"{}", force=True)
     assert link.is_symlink()
     assert (tmp_path / "there" / "r.json").read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize("reason", [errno.EBUSY, errno.EROFS, errno.EACCES])
+def test_a_file_in_whose_place_no_other_can_be_put_is_written_as_it_is(
+    reason: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "termination-log"
+    target.write_bytes(b"something longer")
+    inode = target.stat().st_ino
+
+    def refuse(_part: Path, _target: Path) -> None:
+        raise OSError(reason, os.strerror(reason))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    write(target, b"{}\n", force=True)
+    assert (target.read_bytes(), target.stat().st_ino) == (b"{}\n", inode)
+    assert [path.name for path in tmp_path.iterdir()] == ["termination-log"]
+    with pytest.raises(CkptError, match=errno.errorcode[reason]):
+        write(tmp_path / "not there", b"{}\n", force=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["termination-log"]
