@@ -14,24 +14,37 @@ from .facts import version
 __version__ = version.VERSION
 
 _REPLICAS = (
+    "ReplicaCheck",
     "assert_rank_equal",
     "broadcast_trainable_parameters",
+    "replica_state",
     "synchronize_gradients",
+    "where_they_differ",
 )
 __all__ = [
     "RanksDiffer",
+    "ReplicaCheck",
     "__version__",
     "assert_rank_equal",
     "broadcast_trainable_parameters",
     "check_ranks",
     "compare",
+    "replica_state",
     "scan",
     "synchronize_gradients",
+    "where_they_differ",
 ]
 
 if TYPE_CHECKING:
     from .library import RanksDiffer, check_ranks, compare, scan
-    from .replicas import assert_rank_equal, broadcast_trainable_parameters, synchronize_gradients
+    from .replicas import (
+        ReplicaCheck,
+        assert_rank_equal,
+        broadcast_trainable_parameters,
+        replica_state,
+        synchronize_gradients,
+        where_they_differ,
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -15,10 +15,13 @@ _HOMES = {
     "ControlLost": "control",
     "Kind": "kinds",
     "Named": "kinds",
+    "ReplicaCheck": "loop",
     "StepRefused": "schema",
     "assert_rank_equal": "check",
     "broadcast_trainable_parameters": "synchronize",
+    "replica_state": "training",
     "synchronize_gradients": "synchronize",
+    "where_they_differ": "check",
 }
 
 __all__ = [
@@ -26,18 +29,23 @@ __all__ = [
     "Kind",
     "Named",
     "RanksDiffer",
+    "ReplicaCheck",
     "StepRefused",
     "assert_rank_equal",
     "broadcast_trainable_parameters",
+    "replica_state",
     "synchronize_gradients",
+    "where_they_differ",
 ]
 
 if TYPE_CHECKING:
-    from .check import assert_rank_equal
+    from .check import assert_rank_equal, where_they_differ
     from .control import ControlLost
     from .kinds import Kind, Named
+    from .loop import ReplicaCheck
     from .schema import StepRefused
     from .synchronize import broadcast_trainable_parameters, synchronize_gradients
+    from .training import replica_state
 
 
 def __getattr__(name: str) -> Any:

@@ -1,11 +1,12 @@
-"""`assert_rank_equal`: go on only where all ranks hold the same bits."""
+"""`assert_rank_equal`: go on only where all ranks hold the same bits; `where_they_differ`: look into one tensor."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..facts.agreement import Verdict
+from ..facts.drill import DRILL_BYTES
 from ..facts.outcome import CkptError, RanksDiffer
 from ..facts.ranksets import fold
 from ..present.safe import error_text, escape
@@ -15,14 +16,14 @@ from .exchange import Exchange
 from .hearing import Question
 from .holding import hold
 from .kinds import Algorithm, Kind
-from .sentences import raised
+from .sentences import cut, raised
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     import torch.distributed as dist
 
-    from ..facts.agreement import Agreement
+    from ..facts.agreement import Agreement, DifferingSegment
     from .holding import Holding, NamedTensors
 
     ReportPath = str | os.PathLike[str]
@@ -39,12 +40,14 @@ def assert_rank_equal(
     apart: Collection[str] = (),
     local: Collection[str] = (),
     sets: Sequence[Sequence[int]] | None = None,
+    drill_bytes: int = 0,
 ) -> Agreement:
     """The agreement where all ranks hold the same names, kinds, dtypes, shapes and bits; else RanksDiffer on all.
 
     Collective over `group`, a Gloo group: every rank calls it with the same arguments but for `named_tensors`, which
     are a mapping, pairs of name and value, or `Named`. Values are tensors of any kind, None, and plain Python values.
-    Only digests travel.
+    Only digests travel, unless `drill_bytes` allows as many bytes of the first differing tensors, to say where and how
+    they differ.
 
     `phase` and `step` say when this is. Kinds in `apart` (`buffers`) are compared and told, and decide nothing; names
     that match a pattern in `local` are not compared, and counted. With `sets` global ranks are compared only inside
@@ -66,9 +69,9 @@ def assert_rank_equal(
         "apart": escape(", ".join(sorted(question.apart))),
         "local": escape(", ".join(sorted(local))),
         "sets": " ".join(map(fold, question.sets)),
+        "drill_bytes": str(drill_bytes),
     }
-    outcome = Exchange(control, question, _holding(named_tensors, algorithm, local), call).compare()
-    agreement = outcome.agreement
+    agreement = Exchange(control, question, _holding(named_tensors, algorithm, local), call, drill_bytes).compare()
     differ = RanksDiffer(agreement, raised(agreement)) if agreement.verdict is not Verdict.AGREE else None
     told = _reported(agreement, control, report)
     if differ is None:
@@ -105,3 +108,21 @@ def _reported(agreement: Agreement, control: Control, report: ReportPath | None)
     except (CkptError, OSError) as error:
         return f"the report could not be written: {error_text(error)}"
     return f"the report is in {escape(os.fspath(report))}"
+
+
+def where_they_differ(
+    name: str, value: Any, *, group: dist.ProcessGroup, drill_bytes: int = DRILL_BYTES
+) -> DifferingSegment | None:
+    """Where one tensor differs between ranks: None where it does not. Collective over `group`, a Gloo group.
+
+    `held` of the answer says what each group of ranks holds; `drill` the first differing index with its values and
+    bits, how many elements, bytes and bits differ, and how far apart they are. At most
+    `drill_bytes` of it travel from each group. Raises as `assert_rank_equal` does where it cannot be told.
+    """
+    try:
+        assert_rank_equal({name: value}, group=group, phase=f"where {cut(escape(name))} differs", drill_bytes=drill_bytes)
+    except RanksDiffer as differ:
+        if differ.agreement.verdict is not Verdict.DIFFER:
+            raise
+        return differ.agreement.differences[0].segments[0]
+    return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import xxhash
 
@@ -18,44 +18,40 @@ from ..facts.outcome import CkptError
 from ..facts.scan import DIGEST_LAYOUT
 from ..present.safe import error_text, escape, unexpected
 from .control import MAX_BYTES
-from .digests import name_bytes, state_digest
+from .digests import state_digest
 from .hearing import Hearing
 from .judging import Case
-from .messages import BadMessage, Outline, Row, Told, Vote, decode, encode, settled
+from .looking import look
+from .messages import BadMessage, Outline, Row, Told, Vote, decode, encode, settled, shown_name
 from .sentences import moment
 from .values import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from ..facts.agreement import Agreement
-    from ..facts.scan import NotCompared
     from .control import Control
     from .hearing import Question
     from .holding import Held, Holding
 
 T = TypeVar("T")
 
-#: Characters of a name that travel; a longer one is told by its beginning and its digest.
-_NAME = 4096
-
-
-class Outcome(NamedTuple):
-    """The agreement, and the case that it is made of, for whoever looks deeper."""
-
-    agreement: Agreement
-    case: Case
-    left_out: Sequence[NotCompared]
-    #: Bytes of messages by rank.
-    sent: Counter[int]
-
 
 class Exchange:
-    """One comparison. `holding` is what this rank holds, or what kept it from knowing."""
+    """One comparison. `holding` is what this rank holds, or what kept it from knowing.
+
+    With `drill_bytes` as many bytes a side are looked into where tensors differ.
+    """
 
     def __init__(
-        self, control: Control, question: Question, holding: Holding | Exception, call: Mapping[str, str]
+        self,
+        control: Control,
+        question: Question,
+        holding: Holding | Exception,
+        call: Mapping[str, str],
+        drill_bytes: int = 0,
     ) -> None:
+        self._drill_bytes = drill_bytes
         self._control = control
         self._question = question
         self._holding = None if isinstance(holding, Exception) else holding
@@ -64,7 +60,7 @@ class Exchange:
         self._what = f"compare {moment(question.phase, question.step) or 'replicas'}"
         self._sent: Counter[int] = Counter()
 
-    def compare(self) -> Outcome:
+    def compare(self) -> Agreement:
         """Collective. The agreement is the same on every rank; where all agree at once, but for its time and hosts."""
         mine = self._outline()
         votes = [_read(Vote.unpack, raw) for raw in self._gather(self._vote(mine).pack(), self._what)]
@@ -73,7 +69,7 @@ class Exchange:
         if len(good) == len(votes) and len(self._question.sets) == 1 and settled(good):
             others = dict.fromkeys(self._control.ranks, replace(mine, host=""))
             case = Case(Hearing(self._question, others | {self._rank: mine}, {}), {}, {})
-            return self._outcome(case, self._holding.left_out if self._holding else ())
+            return case.agreement(sent=self._sent, left_out=self._holding.left_out if self._holding else ())
         outlines: dict[int, Outline] = {}
         errors: dict[int, str] = {}
         raws = self._gather(mine.pack(), f"{self._what}: outlines")
@@ -88,10 +84,12 @@ class Exchange:
         left_out = {one.name: one for rank in sorted(told) for one in told[rank].left_out}
         if not told and self._holding:
             left_out = {one.name: one for one in self._holding.left_out}
-        return self._outcome(Case(hearing, told, bad), tuple(left_out.values()))
+        case, rest = Case(hearing, told, bad), tuple(left_out.values())
+        drills = look(case, self._holding, self._rank, self._around, self._drill_bytes) if self._drill_bytes else {}
+        return case.agreement(sent=self._sent, left_out=rest, drills=drills)
 
-    def _outcome(self, case: Case, left_out: Sequence[NotCompared]) -> Outcome:
-        return Outcome(case.agreement(sent=self._sent, left_out=left_out), case, left_out, self._sent)
+    def _around(self, data: bytes, what: str) -> dict[int, bytes]:
+        return dict(zip(self._control.ranks, self._gather(data, f"{self._what}: {what}"), strict=True))
 
     @property
     def _rank(self) -> int:
@@ -166,18 +164,9 @@ def _row(held: Held) -> Row:
     if held.digest and entry is not None and entry.value is not None:
         note = shown(entry.value) if entry.what == "value" else escape(entry.value)
     return Row(
-        name=_name(held.named.name),
+        name=shown_name(held.named.name),
         digest=held.digest,
         schema=entry.schema if entry is not None else "",
         length=entry.length if entry is not None else 0,
         note=note,
     )
-
-
-def _name(name: str) -> str:
-    """A name as it travels."""
-    text = escape(name)
-    if len(text) <= _NAME:
-        return text
-    digest = xxhash.xxh3_128_hexdigest(name_bytes(name))
-    return f"{text[:_NAME]}… {len(name):,} characters, xxh3 {digest}"

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
+import xxhash
 
 from ..facts.base import Fact
 from ..facts.scan import NotCompared
-from ..present.safe import is_safe
+from ..present.safe import escape, is_safe
+from .digests import name_bytes
 from .kinds import Kind
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ class Told(Fact, frozen=True, kw_only=True):
     left_out: tuple[NotCompared, ...] = ()
 
 
-class Side(Fact, frozen=True, kw_only=True):
+class PartSide(Fact, frozen=True, kw_only=True):
     """One part of a tensor to be looked into: what it is made of, and the digests of its leaves end to end."""
 
     dtype: str
@@ -133,6 +135,17 @@ class Side(Fact, frozen=True, kw_only=True):
 
 
 T = TypeVar("T")
+#: Characters of a name that travel; a longer one is told by its beginning and its digest.
+_NAME = 4096
+
+
+def shown_name(name: str) -> str:
+    """A name as it travels: escaped text."""
+    text = escape(name)
+    if len(text) <= _NAME:
+        return text
+    digest = xxhash.xxh3_128_hexdigest(name_bytes(name))
+    return f"{text[:_NAME]}… {len(name):,} characters, xxh3 {digest}"
 
 
 def encode(message: object) -> bytes:

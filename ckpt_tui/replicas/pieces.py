@@ -43,9 +43,15 @@ def in_place(tensor: torch.Tensor) -> memoryview | None:
 
 
 def copied(buffer: torch.Tensor, tensor: torch.Tensor, start: int, size: int) -> memoryview:
-    """`size` bytes of a CPU tensor from byte `start` on, by way of `buffer` (1-D bytes on the CPU)."""
+    """`size` bytes of a tensor from byte `start` on, waited for, by way of `buffer` (1-D bytes on the CPU)."""
     _fill(_window(buffer, 0, size, tensor.dtype), tensor, start // tensor.element_size(), wait=True)
     return _bytes(buffer, 0, size)
+
+
+def taken(tensor: torch.Tensor, start: int, size: int) -> bytes:
+    """`size` bytes of a tensor on any device, from byte `start` on."""
+    buffer = torch.empty(size, dtype=torch.uint8, device="cpu")
+    return bytes(copied(buffer, tensor, start, size))
 
 
 def _window(buffer: torch.Tensor, at: int, size: int, dtype: torch.dtype) -> torch.Tensor:
