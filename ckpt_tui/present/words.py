@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from ..facts import ranksets
-from ..facts.agreement import CauseCode, Stage
+from ..facts.agreement import Between, CauseCode, Stage
 from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Severity, Source, State
 from ..facts.outcome import Exit, scan_code
 from . import units
@@ -17,9 +17,9 @@ from . import units
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..facts.agreement import Agreement, Difference, Group
+    from ..facts.agreement import Agreement, Difference, DifferingSegment, Group, RankReport
     from ..facts.files import Claim, FileResult
-    from ..facts.scan import ScanResult
+    from ..facts.scan import NotCompared, ScanResult
 
 
 def scan_word(result: ScanResult) -> str:
@@ -133,6 +133,8 @@ def rested_on(agreement: Agreement, now: float, who: str = "") -> str:
     `who` says how many are compared where `3 ranks` would not be the word for it.
     """
     ranks = agreement.ranks
+    if agreement.between is Between.REPLICAS:
+        return _in_memory(ranks)
     hosts = len({report.host for report in ranks})
     parts = [f"{who or units.count(len(ranks), 'rank')} on {units.count(hosts, 'host')}"]
     files = sum(report.files for report in ranks)
@@ -145,6 +147,47 @@ def rested_on(agreement: Agreement, now: float, who: str = "") -> str:
     if oldest is not None:
         parts.append(f"oldest digest {units.age(max(now - oldest, 0.0))}")
     return ", ".join(parts)
+
+
+def _in_memory(ranks: Sequence[RankReport]) -> str:
+    """`4 ranks on 2 hosts, 210 entries, 1.2 GiB in memory each, 64 B sent at most`."""
+    hosts = len({report.host for report in ranks} - {""})
+    where = f" on {units.count(hosts, 'host')}" if hosts > 1 else ""
+    parts = [
+        f"{units.count(len(ranks), 'rank')}{where}",
+        units.count(max((report.files for report in ranks), default=0), "entry", "entries"),
+        f"{units.size(max((report.bytes for report in ranks), default=0))} in memory each",
+        f"{units.size(max((report.bytes_sent for report in ranks), default=0))} told by each at most",
+    ]
+    return ", ".join(parts)
+
+
+def not_compared(agreement: Agreement) -> str:
+    """What was left out, and why: `2 weight files that no index names, 1.0 GiB`."""
+    left_out = agreement.not_compared
+    if agreement.between is not Between.REPLICAS:
+        return not_named(left_out)
+    return f"{units.count(len(left_out), 'name')} left out by pattern, {units.size(sum(one.size for one in left_out))}"
+
+
+def not_named(left_out: Sequence[NotCompared]) -> str:
+    """`2 weight files that no index names, 1.0 GiB`."""
+    total = units.size(sum(one.size for one in left_out))
+    return f"{units.count(len(left_out), 'weight file')} that no index names, {total}"
+
+
+def place(segment: DifferingSegment) -> str:
+    """Where a segment lies in its file; of a tensor in memory, who holds what."""
+    if segment.held:
+        return "   ".join(f"{label}: {what}" for label, what in segment.held.items())
+    return f"at {segment.offset:,}"
+
+
+def state_of(one: Difference) -> str:
+    """How a file differs, or that it could not be compared; of replicas also that it decides nothing."""
+    if one.severity is Severity.ERROR:
+        return one.kind.value
+    return "judged apart" if one.severity is Severity.NOTE else "could not be compared"
 
 
 def holder(label: str, groups: Sequence[Group]) -> str:

@@ -120,7 +120,9 @@ def where_they_differ(
     `drill_bytes` of it travel from each group. Raises as `assert_rank_equal` does where it cannot be told.
     """
     try:
-        assert_rank_equal({name: value}, group=group, phase=f"where {cut(escape(name))} differs", drill_bytes=drill_bytes)
+        assert_rank_equal(
+            {name: value}, group=group, phase=f"where {cut(escape(name))} differs", drill_bytes=drill_bytes
+        )
     except RanksDiffer as differ:
         if differ.agreement.verdict is not Verdict.DIFFER:
             raise

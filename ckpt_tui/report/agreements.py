@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ..facts import ranksets
-from ..facts.agreement import CauseCode, Verdict
+from ..facts.agreement import Between, CauseCode, Verdict
 from ..facts.files import Severity
 from ..present import drills, units, words
 from ..present.sides import Sides, minority_first
@@ -52,6 +52,7 @@ class _Writer:
         self._agreement = agreement
         self._room = room
         self._sides = Sides.of(agreement)
+        self._in_memory = agreement.between is Between.REPLICAS
 
     def parts(self) -> Iterator[Part]:
         agreement = self._agreement
@@ -67,12 +68,10 @@ class _Writer:
         yield from self._texts("Warnings", agreement.warnings)
         if agreement.not_compared:
             yield Heading(2, ("Not compared",))
-            total = units.size(sum(one.size for one in agreement.not_compared))
-            yield Paragraph(
-                (f"{units.count(len(agreement.not_compared), 'weight file')} that no index names, {total}",)
-            )
+            yield Paragraph((words.not_compared(agreement),))
             rows = [(self._name(one.name), (units.size(one.size),)) for one in agreement.not_compared]
-            yield self._table(("file", "size"), rows, "<>", "file", self._room.items)
+            noun = "name" if self._in_memory else "file"
+            yield self._table((noun, "size"), rows, "<>", noun, self._room.items)
         yield from self._environment()
 
     def _name(self, text: str) -> Line:
@@ -91,7 +90,10 @@ class _Writer:
     def _summary(self) -> Table:
         agreement = self._agreement
         equal = {True: "yes", False: "no", None: "not known"}[agreement.weights_equal]
-        depth = {"identity": "metadata alone; no tensor byte was compared", "content": "every byte"}
+        depth = {
+            "identity": "metadata alone; no tensor byte was compared",
+            "content": "every bit of every entry" if self._in_memory else "every byte",
+        }
         facts: list[tuple[str, Inline]] = [
             ("when", moment(agreement.created) if agreement.created else "not known"),
             ("compared", depth[agreement.stage.value]),
@@ -140,18 +142,19 @@ class _Writer:
         differences = self._agreement.differences
         if not differences:
             return
-        yield Heading(2, (f"Differences: {units.count(len(differences), 'file')}",))
+        noun = "kind" if self._in_memory else "file"
+        yield Heading(2, (f"Differences: {units.count(len(differences), noun)}",))
         rows = [
             (
                 (f"{place}",),
                 self._name(one.file),
-                (one.kind.value if one.severity is Severity.ERROR else "could not be compared",),
+                (words.state_of(one),),
                 self._text(_cause_word(one)),
                 self._text(one.cause.summary),
             )
             for place, one in enumerate(differences, 1)
         ]
-        yield self._table(("", "file", "differs in", "cause", ""), rows, "><<<<", "file", self._room.files)
+        yield self._table(("", noun, "differs in", "cause", ""), rows, "><<<<", noun, self._room.files)
         for place, one in enumerate(differences[: self._room.files], 1):
             yield from self._difference(place, one)
 
@@ -173,17 +176,16 @@ class _Writer:
                 (
                     (segment.kind.value,),
                     self._name(segment.name),
-                    (f"{segment.offset:,}",),
+                    (self._text(words.place(segment)) if segment.held else (f"{segment.offset:,}",)),
                     (f"{segment.length:,}",),
                     line(_amounts(segment)),
                 )
                 for segment in one.segments
             ]
-            table = self._table(
-                ("", "name", "at byte", "bytes", "differs"), rows, "<<>><", "segment", self._room.segments
-            )
+            noun, where, align = ("tensor", "held", "<<<><") if self._in_memory else ("segment", "at byte", "<<>><")
+            table = self._table(("", "name", where, "bytes", "differs"), rows, align, noun, self._room.segments)
             more = len(rows) - len(table.rows) + one.segments_left_out
-            left_out = f"and {units.count(more, 'more segment')}" if more else ""
+            left_out = f"and {units.count(more, f'more {noun}')}" if more else ""
             yield Table(table.head, table.rows, table.align, left_out)
         yield from self._drills(one)
 
@@ -228,6 +230,9 @@ class _Writer:
     def _environment(self) -> Iterator[Part]:
         """Who took part. Ranks that say the same are one row."""
         agreement = self._agreement
+        if self._in_memory:
+            yield from self._ranks()
+            return
         yield Heading(2, ("Environment",))
         alike: dict[tuple[Line, ...], list[int]] = {}
         for report in agreement.ranks:
@@ -239,6 +244,23 @@ class _Writer:
         who = "copy" if self._sides.named else "ranks"
         head = (who, "host", "path", "file system", "group", "cached", "oldest digest")
         yield self._table(head, rows, "<<<<<>>", "row", self._room.ranks)
+
+    def _ranks(self) -> Iterator[Part]:
+        """The ranks whose tensors were compared."""
+        yield Heading(2, ("Ranks",))
+        rows = [
+            (
+                (f"{report.rank}",),
+                self._name(report.host),
+                line(report.group or "none"),
+                (f"{report.files:,}",),
+                (units.size(report.bytes),),
+                (units.size(report.bytes_sent),),
+            )
+            for report in self._agreement.ranks
+        ]
+        head = ("rank", "host", "group", "entries", "in memory", "told")
+        yield self._table(head, rows, "><<>>>", "rank", self._room.ranks)
 
     def _place(self, report: RankReport) -> tuple[Line, ...]:
         age = "" if report.oldest_digest is None else units.age(max(self._agreement.created - report.oldest_digest, 0))

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..facts import ranksets
-from ..facts.agreement import Standing
+from ..facts.agreement import Between, Standing
 from ..present import units
 from ..present.sides import minority_first
 from .document import Cell, Matrix, Room
@@ -23,6 +23,8 @@ _ROWS, _COLUMNS = 64, 48
 
 def matrix(agreement: Agreement, sides: Sides, room: Room) -> Matrix | None:
     """A row for each rank, or where there are many for each group; a column for each file that differs."""
+    if agreement.between is Between.REPLICAS:
+        return None  # kinds of tensors are few, and a table says who holds what of them
     differences = agreement.differences[:_COLUMNS]
     if not differences or not agreement.ranks:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..facts import ranksets
-from ..facts.agreement import DifferenceKind
+from ..facts.agreement import Between, DifferenceKind
 from ..facts.files import Role, Severity, Source, State
 from ..present import drills, units, words
 from ..present.glyphs import RECORDED, state_mark
@@ -48,7 +48,7 @@ def scan_text(result: ScanResult, now: float, *, ascii_only: bool = False, hashe
     lines += records.lines(result, ascii_only=ascii_only) if hashes else []
     lines += _findings(result.findings)
     lines += _section("warnings", result.warnings)
-    lines += _not_compared(result.not_compared)
+    lines += _not_compared(result.not_compared, words.not_named(result.not_compared))
     return "\n".join(lines) + "\n"
 
 
@@ -127,12 +127,10 @@ def _section(title: str, texts: Sequence[str]) -> list[str]:
     return ["", f"  {title}", *lines] if lines else []
 
 
-def _not_compared(left_out: Sequence[NotCompared]) -> list[str]:
+def _not_compared(left_out: Sequence[NotCompared], what: str) -> list[str]:
     if not left_out:
         return []
-    total = units.size(sum(one.size for one in left_out))
-    title = f"not compared: {units.count(len(left_out), 'weight file')} that no index names, {total}"
-    return _section(title, [f"{one.name}  {units.size(one.size)}" for one in left_out])
+    return _section(f"not compared: {what}", [f"{one.name}  {units.size(one.size)}" for one in left_out])
 
 
 def agreement_text(agreement: Agreement, now: float) -> str:
@@ -153,7 +151,7 @@ def agreement_text(agreement: Agreement, now: float) -> str:
     absent = agreement.absent_detail or [f"rank {rank}" for rank in agreement.absent]
     for title, texts in (("errors", errors), ("absent", absent), ("warnings", agreement.warnings)):
         lines += _section(title, [sides.told(text) for text in texts])
-    lines += _not_compared(agreement.not_compared)
+    lines += _not_compared(agreement.not_compared, words.not_compared(agreement))
     lines += ["", f"  {words.rested_on(agreement, now, sides.count(len(agreement.ranks)))}"]
     return "\n".join(lines) + "\n"
 
@@ -210,7 +208,8 @@ def _differences(agreement: Agreement, sides: Sides) -> list[str]:
         lines += ["", *said]
     more = sum(map(len, list(alike.values())[LISTED:]))
     if more:
-        lines += ["", f"  and {units.count(more, 'more file')}"]
+        noun = "more kind" if agreement.between is Between.REPLICAS else "more file"
+        lines += ["", f"  and {units.count(more, noun)}"]
     return lines
 
 
@@ -231,17 +230,18 @@ def _holders(one: Difference, agreement: Agreement, sides: Sides) -> str:
 
 
 def _paragraph(one: Difference, agreement: Agreement, sides: Sides) -> list[str]:
-    state = "could not be compared" if one.severity is not Severity.ERROR else one.kind.value
-    lines = [f"  {one.file}  ({one.role.value}, {state})"]
+    in_memory = agreement.between is Between.REPLICAS
+    state = words.state_of(one)
+    lines = [f"  {one.file}  ({state})" if in_memory else f"  {one.file}  ({one.role.value}, {state})"]
     lines += table([[sides.holder(label, agreement.groups), held] for label, held in one.groups.items()], "<<", 6)
     shown = [
-        [segment.kind.value, segment.name, f"{segment.length:,} bytes", f"at {segment.offset:,}"]
+        [segment.kind.value, segment.name, f"{segment.length:,} bytes", words.place(segment)]
         for segment in one.segments[:SEGMENTS]
     ]
-    lines += table(shown, "<<>>", 6) if shown else []
+    lines += table(shown, "<<><" if in_memory else "<<>>", 6) if shown else []
     more = len(one.segments) - SEGMENTS + one.segments_left_out
     if more > 0:
-        lines.append(f"      and {units.count(more, 'more segment')}")
+        lines.append(f"      and {units.count(more, 'more tensor' if in_memory else 'more segment')}")
     return lines + _bytes(one) + _cause(one, sides)
 
 
