@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 #: Seconds without an answer after which the store counts as lost, between two tries to find a session, and between two
 #: counts of what is watched.
-_PATIENCE, _TRY, _COUNT = 10.0, 0.1, 1.0
+_PATIENCE, _TRY, _COUNT = 60.0, 0.1, 1.0
 #: Seconds after which a session that all ranks have left without a verdict is over.
 _OVER = 2.0
 #: No more files than this are taken from a rank.

@@ -48,6 +48,7 @@ def test_a_damaged_checkpoint_has_its_code_and_its_file_is_named(tmp_path: Path)
         (("MODEL", "--record", "NEW"), "add --plain"),
         (("MODEL", "--plain", "--record", "OLD"), "is there already; --force replaces it"),
         (("attach", "127.0.0.1:1"), "--plain"),
+        (("attach", "nowhere", "--plain"), "'nowhere' is no HOST:PORT"),
         (("ranks", "MODEL", "--record", "NEW"), "attach HOST:PORT --plain --record FILE"),
         (("replay", "MODEL"), "is no file"),
         (("replay", "OLD"), "is no recording of ckpt-tui"),
