@@ -171,6 +171,8 @@ def join_drill(before: DrillRow | None, row: DrillRow) -> DrillRow | None:
 def join_result(parts: Iterable[ResultPart]) -> ScanResult | Agreement:
     """The result that `split_result` was given; the parts in their order."""
     pieces = tuple(parts)
+    if not pieces:
+        raise BadLineError("a result of no parts")
     text = "".join(piece.text for piece in pieces)
     try:
         if pieces[0].mode is Mode.SCAN:

@@ -13,7 +13,20 @@ from ckpt_tui.facts.scan import ScanResult
 from ckpt_tui.facts.status import Cell, Phase, RankStatus
 from ckpt_tui.present.safe import escape
 from ckpt_tui.stream import codec
-from ckpt_tui.stream.messages import Beat, DrillRow, DrillState, Level, LogLine, Place, Quit, RankRow, Resync, Watch
+from ckpt_tui.stream.messages import (
+    Beat,
+    DrillRow,
+    DrillState,
+    Level,
+    LogLine,
+    Mode,
+    Place,
+    Quit,
+    RankRow,
+    ResultPart,
+    Resync,
+    Watch,
+)
 from ckpt_tui.stream.outbox import key_of
 from ckpt_tui.stream.state import StreamState, apply
 from tests.tui import streams
@@ -116,3 +129,15 @@ def test_a_slice_that_does_not_follow_is_left_out() -> None:
     state = StreamState()
     apply(state, [codec.Envelope(1, DrillRow(place=place, state=DrillState.DONE, part=2))])
     assert not state.drills
+
+
+def test_a_result_of_no_parts_is_none() -> None:
+    state = StreamState()
+    apply(state, [codec.Envelope(1, ResultPart(mode=Mode.SCAN, part=0, parts=0, text=""))])
+    assert state.result is None
+    assert state.skipped == 1
+
+
+def test_a_line_nested_too_deep_is_a_bad_line() -> None:
+    with pytest.raises(codec.BadLineError):
+        codec.decode(b'{"seq":1,"message":{"type":"rank","status":' + b"[" * 5000 + b"}}")

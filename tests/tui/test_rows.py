@@ -164,3 +164,9 @@ def test_differences_that_do_not_fit_are_counted() -> None:
     assert "20 files differ" in said(drawn[0])
     assert said(drawn[-1]).strip().startswith("and ")
     assert differences(many, UNICODE, 120, 1) == []
+
+
+@given(*(st.sampled_from([-(1 << 63), -1, 0, 1, 5, (1 << 63) - 1]) for _ in range(3)))
+def test_the_whole_bar_fits_whatever_numbers_a_peer_gives(done: int, cached: int, total: int) -> None:
+    status = streams.status(0, bytes_done=done, bytes_cached=cached, bytes_total=total)
+    assert width(lines.overall(status, [1.0], UNICODE, 110)) in {0, 110 - 1}

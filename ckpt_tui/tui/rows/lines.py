@@ -180,11 +180,12 @@ def overall(status: RankStatus | None, rates: Sequence[float], charset: Charset,
     size = room - 2 - (spark_size + 3 if spark_size else 0)
     total = status.bytes_total if status else 0
     cached, done = (status.bytes_cached, status.bytes_done) if status else (0, 0)
-    first = size * cached // total if total else 0
-    second = size * done // total - first if total else 0
-    block_cached, block_read, block_rest = charset.blocks
-    if not total:
+    if total <= 0:
         return ()
+    # A peer's numbers may be anything.
+    first = min(max(size * cached // total, 0), size)
+    second = max(min(size * done // total, size) - first, 0)
+    block_cached, block_read, block_rest = charset.blocks
     bar = line(
         (block_cached * first, "cached"), (block_read * second, "read"), (block_rest * (size - first - second), "faint")
     )
