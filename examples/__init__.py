@@ -1,0 +1,1 @@
+"""Worked examples. Each is one file that runs as it stands."""
