@@ -64,6 +64,19 @@ def test_a_disk_that_is_too_small_is_said_before_anything_is_written(tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
+def test_told_in_lines_it_needs_no_terminal(tmp_path: Path) -> None:
+    command = [word for word in COMMAND if word != "--headless"]
+    done = subprocess.run(
+        [*command, "--plain", "--ranks=1", "--fault=none"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE, check=False,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    first, *_, last = done.stdout.splitlines()
+    assert "demo-model: 4 shards" in first
+    assert last.startswith("AGREE  ")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_ended_early_it_leaves_no_process_and_no_folder(tmp_path: Path, number: signal.Signals) -> None:
     process = subprocess.Popen(
