@@ -81,8 +81,9 @@ def _sight(tensor: torch.Tensor, place: int) -> object:
     address = tensor.data_ptr() if tensor.numel() else 0
     if not address:
         return place
-    view = (tensor.is_conj(), tensor.is_neg())
-    return address, str(tensor.device), tensor.dtype, tuple(tensor.shape), tensor.stride(), view
+    view = (tensor.is_conj(), tensor.is_neg(), tensor.dtype)
+    order = tensor.nbytes if tensor.is_contiguous() else (tuple(tensor.shape), tensor.stride())
+    return address, str(tensor.device), view, order
 
 
 class _Hasher:
