@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
@@ -16,8 +17,7 @@ MOST_FOLDERS = 500
 MOST_LEVELS = 4
 
 
-@dataclass(slots=True)
-class Folder:
+class Folder(Struct):
     """One folder: its files' names and its subfolders' names, in order, as Python decodes them."""
 
     #: Relative to the root, `/` between parts, empty for the root itself.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct, field
 
 from ..facts.files import State
 from .index import LIMIT
@@ -25,8 +25,7 @@ MANIFESTS = ("model_index.json", "modules.json")
 _NOTHING_SAVED = ".Normalize"
 
 
-@dataclass(slots=True)
-class Parts:
+class Parts(Struct):
     """The parts of a checkpoint, and what stands in the way of knowing them."""
 
     folders: list[Folder] = field(default_factory=list)

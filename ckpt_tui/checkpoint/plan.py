@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from ..facts.files import Severity, State
 from ..facts.outcome import CkptError, UsageError
@@ -16,19 +18,16 @@ from .index import LIMIT, BadIndex, parse_index, resolve
 from .listing import Folder, list_folder
 from .names import INDEX, OPAQUE, SAFETENSORS, Kind, gaps, is_weights_index, kind_of
 from .opening import denied, look, read_file
+from .outline import Outlines, Sound
 from .parts import Parts, find_parts
 from .sniff import HEAD, pointer
 from .unfinished import unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from .outline import Outlines, Sound
 
-
-@dataclass(slots=True)
-class Component:
+class Component(Struct):
     """Shards that belong together: what one index maps, or what one folder without an index holds."""
 
     #: The index's path relative to the root; None for a listing.
@@ -56,8 +55,7 @@ class Component:
         self.sound = self.key = None
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """The files of a checkpoint by what they are to it; names relative to the root."""
 
     findings: Findings

@@ -11,7 +11,6 @@ from ..facts.clock import Clock, SystemClock
 from ..facts.outcome import CkptError
 from ..facts.settings import ScanSettings
 from ..facts.version import TOOL
-from . import ranges
 from . import survey as survey_
 from .control import Control
 from .filesystem import FileSystem, FileSystems
@@ -106,6 +105,8 @@ class Scanner:
 
     def leaves(self, name: str) -> tuple[bytes, ...]:
         """For each of `segments(name)` the digests of its leaves (`facts.drill.LEAF` bytes each), end to end."""
+        from . import ranges
+
         return ranges.leaves_of(self._outcomes[name], self.segments(name))
 
     def read_again(self, name: str, offset: int, length: int) -> Reread:
@@ -117,6 +118,8 @@ class Scanner:
             raise CkptError(f"{name}: no digests are known")
         self.pause(False)
         self._control.spend(length)
+        from . import ranges
+
         return ranges.read_again(self._outcomes[name], offset, length)
 
     def _look(self) -> Survey:
