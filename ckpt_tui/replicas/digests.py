@@ -15,7 +15,7 @@ from ..digest.layout import LEAF, domain, integer, string
 from .kinds import Algorithm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .kinds import Kind
 
@@ -23,6 +23,8 @@ __all__ = ["LEAF", "EntryPart", "entry_digest", "hash_of", "kind_digest", "name_
 
 _SEGMENT = domain(b"segment")
 _ENTRY = domain(b"replica-entry")
+#: The usual lengths of names and digests, as they stand before them.
+_LENGTHS = {length: integer(length) for length in range(256)}
 
 
 def _sha256(data: bytes | memoryview) -> bytes:
@@ -72,18 +74,31 @@ def entry_digest(
     return hash_of(algorithm)(b"".join(fields))
 
 
+def plain_heads(algorithm: Algorithm, dtype: str, shape: Sequence[int], length: int) -> tuple[bytes, bytes]:
+    """What stands before the digest of the only leaf of a plain tensor's part, and before that part's in its entry.
+
+    Equal for all tensors of a dtype and shape, so that where there are many it is made once.
+    """
+    width = integer(len(hash_of(algorithm)(b"")))
+    form = string(dtype.encode()) + _shape(shape)
+    entry = _ENTRY + string(b"tensor") + form + integer(0) + integer(1) + string(b"") + form + width
+    return _SEGMENT + integer(length) + integer(1) + width, entry
+
+
 def _shape(shape: Sequence[int]) -> bytes:
     return integer(len(shape)) + b"".join(map(integer, shape))
 
 
-def kind_digest(kind: Kind, algorithm: Algorithm, entries: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The root of one kind: SHA-256 over names (bytes) and entries' digests, in order of name.
+def kind_digest(kind: Kind, algorithm: Algorithm, names: Sequence[bytes], digests: Sequence[bytes]) -> bytes:
+    """The root of one kind: SHA-256 over names and entries' digests, which are given in order of name.
 
     An entry that is undecided has an empty digest.
     """
-    listed = [string(name) + string(digest) for name, digest in sorted(entries)]
     head = domain(b"replica-kind") + string(kind.value.encode()) + string(algorithm.value.encode())
-    return _sha256(head + integer(len(listed)) + b"".join(listed))
+    fields = [head, integer(len(names))]
+    for name, digest in zip(names, digests, strict=True):
+        fields += (_LENGTHS.get(len(name)) or integer(len(name)), name, _LENGTHS[len(digest)], digest)
+    return _sha256(b"".join(fields))
 
 
 def state_digest(roots: Mapping[Kind, bytes]) -> bytes:

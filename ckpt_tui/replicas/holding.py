@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..facts.outcome import CkptError
 from ..facts.scan import NotCompared
@@ -13,6 +14,7 @@ from ..present.safe import escape
 from .digests import EntryPart, entry_digest, kind_digest, name_bytes
 from .hashing import default_threads, digests_of, leaves_of
 from .kinds import Kind, Named
+from .quick import Quick
 from .tensors import Entry, describe
 from .values import Unreadable
 
@@ -35,79 +37,142 @@ class Held:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+class Listed(NamedTuple):
+    """What was named, in columns: with very many tensors an object for each is what would cost most."""
+
+    names: list[str]
+    values: list[Any]
+    kinds: list[Kind]
+
+    def at(self, place: int) -> Named:
+        """One of them."""
+        return Named(self.names[place], self.values[place], self.kinds[place])
+
+    def only(self, places: Iterable[int]) -> Listed:
+        """Those at these places, in this order."""
+        chosen = list(places)
+        names, values, kinds = self
+        return Listed([names[at] for at in chosen], [values[at] for at in chosen], [kinds[at] for at in chosen])
+
+
 class Holding:
     """All that a rank compares, by kind and in order of name."""
 
-    kinds: Mapping[Kind, tuple[Held, ...]]
-    roots: Mapping[Kind, bytes]
-    #: Names that were left out by pattern.
-    left_out: tuple[NotCompared, ...]
-    #: Bytes of all tensors, and bytes that were hashed for them: tied tensors count once there.
-    bytes: int
-    hashed: int
+    def __init__(
+        self, listed: Listed, digests: Sequence[bytes], at_length: Mapping[int, Held], algorithm: Algorithm
+    ) -> None:
+        """`digests` are those of what was listed, in order of name; `at_length` is what was described for them."""
+        self._listed = listed
+        self._digests = digests
+        self._at_length = at_length
+        places: dict[int, list[int]] = {}  # an enumeration's member hashes slowly, and is there once
+        for place, kind in enumerate(listed.kinds):
+            places.setdefault(id(kind), []).append(place)
+        self._places = {listed.kinds[some[0]]: some for some in places.values()}
+        self.roots: Mapping[Kind, bytes] = {
+            kind: kind_digest(
+                kind, algorithm, [name_bytes(listed.names[at]) for at in some], [digests[at] for at in some]
+            )
+            for kind, some in self._places.items()
+        }
+        #: Names that were left out by pattern.
+        self.left_out: tuple[NotCompared, ...] = ()
+        #: Bytes of all tensors, and bytes that were hashed for them: tied tensors count once there.
+        self.bytes = self.hashed = 0
+
+    @cached_property
+    def kinds(self) -> Mapping[Kind, tuple[Held, ...]]:
+        """Every entry."""
+        return {kind: tuple(map(self._held, places)) for kind, places in self._places.items()}
+
+    def _held(self, place: int) -> Held:
+        held = self._at_length.get(place)
+        if held is None:
+            named = self._listed.at(place)
+            held = Held(named, describe(named.value), self._digests[place])
+        return held
 
     @property
     def count(self) -> int:
         """Tensors and values."""
-        return sum(map(len, self.kinds.values()))
+        return len(self._digests)
 
     @property
     def undecided(self) -> frozenset[Kind]:
         """The kinds in which something could not be read."""
-        return frozenset(kind for kind, some in self.kinds.items() if not all(held.digest for held in some))
+        return frozenset(held.named.kind for held in self._at_length.values() if not held.digest)
 
     @property
     def without_data(self) -> int:
         """Tensors that have no data to compare: on the meta device, or not initialized yet."""
         kinds = {"meta", "uninitialized"}
-        return sum(held.entry is not None and held.entry.what in kinds for some in self.kinds.values() for held in some)
+        return sum(held.entry is not None and held.entry.what in kinds for held in self._at_length.values())
 
 
-def named_list(named_tensors: NamedTensors) -> list[Named]:
+def listed_of(named_tensors: NamedTensors) -> Listed:
     """The names as they were given. Raises CkptError for what is no name, or is there twice in its kind."""
     pairs = named_tensors.items() if isinstance(named_tensors, Mapping) else named_tensors
-    found: dict[tuple[str, Kind], Named] = {}
+    listed = Listed([], [], [])
+    seen: dict[int, set[str]] = {id(kind): set() for kind in Kind}
     for pair in pairs:
-        named = pair if isinstance(pair, Named) else Named(*pair)
-        if not isinstance(named.name, str):
-            raise CkptError(f"a name is text, not {escape(type(named.name).__qualname__)}")
-        if (named.name, named.kind) in found:
-            raise CkptError(f"{named.kind} {escape(named.name)}: is named twice")
-        found[named.name, named.kind] = named
-    return list(found.values())
+        if isinstance(pair, Named):
+            name, value, kind = pair
+        else:
+            (name, value), kind = pair, Kind.TENSORS
+        if not isinstance(name, str):
+            raise CkptError(f"a name is text, not {escape(type(name).__qualname__)}")
+        before = seen[id(kind)]
+        if name in before:
+            raise CkptError(f"{kind} {escape(name)}: is named twice")
+        before.add(name)
+        listed.names.append(name)
+        listed.values.append(value)
+        listed.kinds.append(kind)
+    return listed
 
 
 def hold(
     named_tensors: NamedTensors, algorithm: Algorithm, *, local: Sequence[str] = (), threads: int | None = None
 ) -> Holding:
     """Read and hash everything that no pattern of `local` leaves out."""
-    all_named = sorted(named_list(named_tensors), key=lambda named: name_bytes(named.name))
-    left = [named for named in all_named if any(fnmatchcase(named.name, pattern) for pattern in local)]
-    out = {(named.name, named.kind) for named in left}
-    compared = [named for named in all_named if (named.name, named.kind) not in out]
-    entries = [_described(named.value) for named in compared]
-    read = [entry for entry in entries if isinstance(entry, Entry)]
-    parts = [part for entry in read for part in entry.parts]
-    hashed = leaves_of(parts, algorithm, threads or default_threads())
-    digests = iter(digests_of(hashed, parts, algorithm))
-    kinds: dict[Kind, list[Held]] = {}
-    for named, entry in zip(compared, entries, strict=True):
-        if isinstance(entry, Unreadable):
-            held = Held(named, None, b"", str(entry))
-        else:
-            held = _held(named, entry, [next(digests) for _ in entry.parts], algorithm)
-        kinds.setdefault(named.kind, []).append(held)
-    return Holding(
-        kinds={kind: tuple(some) for kind, some in kinds.items()},
-        roots={
-            kind: kind_digest(kind, algorithm, ((name_bytes(held.named.name), held.digest) for held in some))
-            for kind, some in kinds.items()
-        },
-        left_out=tuple(NotCompared(name=escape(named.name), size=_size(named.value)) for named in left),
-        bytes=sum(entry.length for entry in read),
-        hashed=hashed.bytes,
+    everything = listed_of(named_tensors)
+    order = sorted(range(len(everything.names)), key=everything.names.__getitem__)  # as their UTF-8 sorts
+    out = (
+        {at for at in order if any(fnmatchcase(everything.names[at], pattern) for pattern in local)} if local else set()
     )
+    listed = everything.only(at for at in order if at not in out)
+    quick = Quick(algorithm)
+    digests = list(quick.digests(listed.values))
+    rest = [place for place, digest in enumerate(digests) if digest is None]
+    long = _AtLength([listed.at(place) for place in rest], algorithm, threads or default_threads())
+    at_length = dict(zip(rest, long.held, strict=True))
+    whole = [at_length[place].digest if digest is None else digest for place, digest in enumerate(digests)]
+    holding = Holding(listed, whole, at_length, algorithm)
+    holding.left_out = tuple(
+        NotCompared(name=escape(everything.names[at]), size=_size(everything.values[at])) for at in order if at in out
+    )
+    holding.bytes = quick.bytes + long.bytes
+    holding.hashed = quick.hashed + long.hashed
+    return holding
+
+
+class _AtLength:
+    """What has to be described and read before its digest can be told, by threads where it is large."""
+
+    def __init__(self, compared: Sequence[Named], algorithm: Algorithm, threads: int) -> None:
+        entries = [_described(named.value) for named in compared]
+        read = [entry for entry in entries if isinstance(entry, Entry)]
+        parts = [part for entry in read for part in entry.parts]
+        hashed = leaves_of(parts, algorithm, threads)
+        digests = iter(digests_of(hashed, parts, algorithm))
+        self.held = [
+            Held(named, None, b"", str(entry))
+            if isinstance(entry, Unreadable)
+            else _held(named, entry, [next(digests) for _ in entry.parts], algorithm)
+            for named, entry in zip(compared, entries, strict=True)
+        ]
+        self.bytes = sum(entry.length for entry in read)
+        self.hashed = hashed.bytes
 
 
 def _described(value: object) -> Entry | Unreadable:

@@ -1,0 +1,85 @@
+"""The short way for what most tensors are: plain, on the CPU, whole in memory, and of one leaf.
+
+With very many small tensors describing them is what takes time, not hashing. What is equal for all of one dtype and
+shape is made once; digests are those of the long way (`tensors`, `hashing`, `digests`), to which all else is left.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from .digests import LEAF, hash_of, plain_heads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .kinds import Algorithm
+
+#: Classes that add nothing to a tensor. Others, and complex and quantized dtypes, may be more than their elements.
+_CLASSES = frozenset({torch.Tensor, torch.nn.Parameter, torch.nn.Buffer})
+_DTYPES = frozenset(
+    {torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool}
+    | {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
+)
+
+
+class _Form(NamedTuple):
+    """What all tensors of a dtype and shape have in common: bytes, their type in ctypes, and how digests begin.
+
+    `seen` are the digests of those hashed so far, by address: tied tensors are hashed once.
+    """
+
+    size: int
+    array: Any
+    part: bytes
+    entry: bytes
+    seen: dict[int, bytes]
+
+
+class Quick:
+    """Digests of plain small tensors. `bytes` counts those of all, `hashed` without what is tied."""
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self._algorithm = algorithm
+        self._forms: dict[tuple[torch.dtype, torch.Size], _Form | None] = {}
+        self.bytes = 0
+        self.hashed = 0
+
+    def digests(self, values: Iterable[Any]) -> Iterator[bytes | None]:
+        """The digest of each entry; None for whatever has to go the long way.
+
+        One loop, with what it needs in local names: each call saved counts.
+        """
+        hashed, forms = hash_of(self._algorithm), self._forms
+        for value in values:
+            digest = None
+            try:
+                if type(value) in _CLASSES and value.is_cpu:
+                    key = (value.dtype, value.shape)
+                    form = forms[key] if key in forms else self._form(*key)
+                    if form is not None and value.is_contiguous() and not value.is_neg():
+                        address, storage = value.data_ptr(), value.untyped_storage()
+                        # Memory may have been freed, or cut: the long way says so.
+                        if address and address + form.size <= storage.data_ptr() + storage.nbytes():
+                            self.bytes += form.size
+                            digest = form.seen.get(address)
+                            if digest is None:
+                                leaf = hashed(form.array.from_address(address))
+                                digest = form.seen[address] = hashed(form.entry + hashed(form.part + leaf))
+                                self.hashed += form.size
+            except RuntimeError:  # sparse, nested, or inside a function transform: there is no shape, or no address
+                digest = None
+            yield digest
+
+    def _form(self, dtype: torch.dtype, shape: torch.Size) -> _Form | None:
+        size = shape.numel() * dtype.itemsize
+        form = None
+        if dtype in _DTYPES and 0 < size <= LEAF:
+            name = str(dtype).removeprefix("torch.")
+            part, entry = plain_heads(self._algorithm, name, tuple(shape), size)
+            form = _Form(size, ctypes.c_ubyte * size, part, entry, {})
+        self._forms[dtype, shape] = form
+        return form
