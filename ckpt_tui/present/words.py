@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from ..facts import ranksets
-from ..facts.agreement import Between, CauseCode, Stage
+from ..facts.agreement import Between, CauseCode, DifferenceKind, Stage
 from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Severity, Source, State
 from ..facts.outcome import Exit, scan_code
 from . import units
@@ -186,7 +186,8 @@ def place(segment: DifferingSegment) -> str:
 def state_of(one: Difference) -> str:
     """How a file differs, or that it could not be compared; of replicas also that it decides nothing."""
     if one.severity is Severity.ERROR:
-        return one.kind.value
+        in_memory = any(segment.held for segment in one.segments)
+        return "kind, dtype or shape" if in_memory and one.kind is DifferenceKind.HEADER else one.kind.value
     return "judged apart" if one.severity is Severity.NOTE else "could not be compared"
 
 

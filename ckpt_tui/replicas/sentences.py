@@ -199,7 +199,7 @@ def raised(agreement: Agreement) -> str:
     if proven:
         count = sum(len(one.segments) + one.segments_left_out for one in proven)
         total = max((report.files for report in agreement.ranks), default=0)
-        kinds = ", ".join(f"{len(one.segments) + one.segments_left_out:,} {one.file}" for one in proven)
+        kinds = ", ".join(f"{one.file} {len(one.segments) + one.segments_left_out:,}" for one in proven)
         texts.append(f"{head}{count:,} of {units.count(total, 'tensor')} differ between ranks ({kinds}):")
         sides = Sides.of(agreement)
         texts += [

@@ -149,7 +149,7 @@ class _Writer:
                 (f"{place}",),
                 self._name(one.file),
                 (words.state_of(one),),
-                self._text(_cause_word(one)),
+                ("",) if self._in_memory and one.cause.code is CauseCode.UNKNOWN else self._text(_cause_word(one)),
                 self._text(one.cause.summary),
             )
             for place, one in enumerate(differences, 1)
@@ -192,7 +192,8 @@ class _Writer:
     def _cause(self, one: Difference) -> Iterator[Inline]:
         cause = one.cause
         if cause.code is CauseCode.UNKNOWN:
-            yield f"Cause not known: {self._room.cut(cause.summary)}"
+            unknown = "" if self._in_memory else "Cause not known: "
+            yield f"{unknown}{self._room.cut(cause.summary)}"
             return
         yield f"{'Perhaps ' if cause.candidate else 'Cause: '}{cause.code.value}: "
         yield from self._text(cause.summary)

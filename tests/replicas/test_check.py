@@ -65,7 +65,7 @@ def test_ranks_that_hold_the_same_agree_and_send_less_than_a_kilobyte(size: int)
 def test_one_that_drifted_is_named_with_the_first_eight_tensors_on_every_rank(size: int) -> None:
     text, agreement = compare(drifted, size)
     assert agreement.verdict is Verdict.DIFFER
-    assert text.startswith("a test: 10 of 12 tensors differ between ranks (10 tensors):\n")
+    assert text.startswith("a test: 10 of 12 tensors differ between ranks (tensors 10):\n")
     assert "B [1]  minority" in text
     assert text.count("layers.") == 8
     assert "and 2 more" in text
