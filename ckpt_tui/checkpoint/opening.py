@@ -44,8 +44,8 @@ class RealPaths:
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
 
-    def of(self, path: Path) -> str:
-        """As `os.path.realpath`."""
+    def of(self, path: Path, *, link: bool | None = None) -> str:
+        """As `os.path.realpath`; `link`, where it is known whether the path itself is one."""
         folder, name = os.path.split(path)
         if name in {"", ".", ".."}:
             return os.path.realpath(path)
@@ -53,7 +53,9 @@ class RealPaths:
         if real is None:
             real = self._folders[folder] = os.path.realpath(folder)
         place = f"{real.rstrip('/')}/{name}"
-        return os.path.realpath(place) if os.path.islink(place) else place  # noqa: PTH114 - a string, many times
+        if link is None:
+            link = os.path.islink(place)  # noqa: PTH114 - a string, many times
+        return os.path.realpath(place) if link else place
 
 
 def look(path: Path, real_paths: RealPaths | None = None) -> Look:
@@ -66,7 +68,7 @@ def look(path: Path, real_paths: RealPaths | None = None) -> Look:
             found = path.stat()
         if not stat.S_ISREG(found.st_mode):
             return Look(State.OUTSIDE, error=f"not a regular file: {_kind(found.st_mode)}")
-        return Look(State.GOOD, found.st_size, real=(real_paths or RealPaths()).of(path))
+        return Look(State.GOOD, found.st_size, real=(real_paths or RealPaths()).of(path, link=link))
     except OSError as error:
         return _refused(path, error, link=link)
 

@@ -65,6 +65,8 @@ def written_zeros(header: Header, segments: bytes) -> str | None:
     `segments` are the digests of the header and of every tensor, in the file's order.
     """
     zeros = {length: zeros_digest(length) for length in header.lengths if length >= _SMALLEST}
+    if not zeros:
+        return None
     digests = split(segments)[1:]
     if {*zeros.values()}.isdisjoint(digests) or len(digests) != len(header.tensors):
         return None
