@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..facts import ranksets
 from ..facts.agreement import Between, CauseCode, DifferenceKind, Stage
-from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Severity, Source, State
+from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, MissReason, Role, Severity, Source, State
 from ..facts.outcome import Exit, scan_code
 from . import units
 
@@ -76,6 +76,25 @@ def weight_files(result: ScanResult) -> list[FileResult]:
     """The weight files that count."""
     apart = {State.EXTRA, State.IGNORED}
     return [file for file in result.files if file.role is Role.WEIGHTS and file.state not in apart]
+
+
+#: Why the cache could not answer.
+MISSES = {
+    MissReason.NEW: "not read before",
+    MissReason.CHANGED: "changed since",
+    MissReason.CORRUPT_RECORD: "damaged record",
+    MissReason.OTHER_LAYOUT: "record of another version",
+    MissReason.LACKS_SHA256: "record without sha256",
+    MissReason.EXPIRED: "record too old",
+    MissReason.FORCED: "asked to be read again",
+    MissReason.WEAK_FS: "file system not trusted",
+    None: "cache not asked",
+}
+
+
+def miss_words(reason: MissReason | None, detail: str | None) -> str:
+    """`changed since: mtime`."""
+    return f"{MISSES[reason]}: {detail}" if detail else MISSES[reason]
 
 
 class Stated(Protocol):

@@ -30,12 +30,17 @@ _OPENING = re.compile(r"([-+=>#*]|\d+[.)])(?=\s|$|-|=)")
 
 def render(make: Callable[[Room], Document], rooms: tuple[Room, ...]) -> str:
     """The Markdown of the roomiest document that fits the limit; of the smallest, as much as fits."""
-    text = ""
+    return fitting(make, rooms)[1]
+
+
+def fitting(make: Callable[[Room], Document], rooms: tuple[Room, ...]) -> tuple[Document, str]:
+    """The roomiest document that fits the limit, and its Markdown; of the smallest, as much as fits."""
     for room in rooms:
-        text = "\n\n".join(_parts(make(room))) + "\n"
+        document = make(room)
+        text = "\n\n".join(_parts(document)) + "\n"
         if len(text) < LIMIT:
-            return text
-    return _cut(text)
+            return document, text
+    return document, _cut(text)
 
 
 def _cut(text: str) -> str:

@@ -74,6 +74,12 @@ def render(result: Result, format_: Format) -> bytes:
     return markdown.render(make, _MARKDOWN_ROOMS).encode()
 
 
+def preview(result: Result, *, redact: bool = False) -> tuple[Document, str]:
+    """The Markdown report, as a document to be drawn and as the text that would be written."""
+    told = redacted(result) if redact else result
+    return markdown.fitting(partial(_document, told), _MARKDOWN_ROOMS)
+
+
 def save(result: Result, path: str | os.PathLike[str], *, force: bool = False, redact: bool = False) -> None:
     """Write a report, whole or not at all; the format is the suffix's.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from ..facts.agreement import Agreement
-from ..facts.cached import CacheReport
+from ..facts.cached import CachedFile, CachedFolder, CacheReport
 from ..facts.scan import ScanResult
 from .messages import CachePart, Command, DrillRow, DrillState, Envelope, Message, Mode, ResultPart, Row, Snapshot
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..facts.agreement import DifferingSegment
+
+R = TypeVar("R")
 
 MAX_LINE = 256 * 1024
 #: Characters of a result in one line: each takes at most four bytes once it is escaped.
@@ -90,17 +92,23 @@ def decode_command(line: bytes) -> Command | None:
 
 def slices(rows: Iterable[Row]) -> Iterator[Snapshot]:
     """Everything known as slices of a snapshot; at least one, so that a reader knows that it has it all."""
-    packs: list[list[Row]] = [[]]
+    packs = list(_packs(rows))
+    for part, pack in enumerate(packs):
+        yield Snapshot(part=part, parts=len(packs), rows=tuple(pack))
+
+
+def _packs(rows: Iterable[R]) -> Iterator[list[R]]:
+    """Rows in packs that each fit a line; at least one, which may be empty."""
+    pack: list[R] = []
     room = _SLICE_BYTES
     for row in rows:
         size = len(_encoder.encode(row))
-        if size > room and packs[-1]:
-            packs.append([])
-            room = _SLICE_BYTES
-        packs[-1].append(row)
+        if size > room and pack:
+            yield pack
+            pack, room = [], _SLICE_BYTES
+        pack.append(row)
         room -= size
-    for part, pack in enumerate(packs):
-        yield Snapshot(part=part, parts=len(packs), rows=tuple(pack))
+    yield pack
 
 
 def split_result(result: ScanResult | Agreement) -> Iterator[ResultPart]:
@@ -115,20 +123,28 @@ def split_result(result: ScanResult | Agreement) -> Iterator[ResultPart]:
 
 def split_report(report: CacheReport, edition: int) -> Iterator[CachePart]:
     """What the cache holds, as parts that each fit a line."""
-    text = _encoder.encode(report).decode()
-    parts = -(-len(text) // _RESULT_CHARS)
-    for part in range(parts):
-        piece = text[part * _RESULT_CHARS : (part + 1) * _RESULT_CHARS]
-        yield CachePart(edition=edition, part=part, parts=parts, text=piece)
+    packs = list(_packs([*report.folders, *report.files]))
+    head = msgspec.structs.replace(report, folders=(), files=())
+    for part, pack in enumerate(packs):
+        yield CachePart(
+            edition=edition,
+            part=part,
+            parts=len(packs),
+            head=None if part else head,
+            folders=tuple(row for row in pack if isinstance(row, CachedFolder)),
+            files=tuple(row for row in pack if isinstance(row, CachedFile)),
+        )
 
 
-def join_report(parts: Iterable[CachePart]) -> CacheReport:
-    """The report that `split_report` was given; the parts in their order."""
-    text = "".join(piece.text for piece in parts)
-    try:
-        return msgspec.json.decode(text, type=CacheReport)
-    except msgspec.MsgspecError as error:
-        raise BadLineError(str(error)) from error
+def join_report(parts: Iterable[CachePart]) -> CacheReport | None:
+    """The report that `split_report` was given; the parts in their order. None where its head is missing."""
+    pieces = tuple(parts)
+    if pieces[0].head is None:
+        return None
+    folders = tuple(folder for piece in pieces for folder in piece.folders)
+    return msgspec.structs.replace(
+        pieces[0].head, folders=folders, files=tuple(file for piece in pieces for file in piece.files)
+    )
 
 
 def split_drill(row: DrillRow) -> Iterator[DrillRow]:

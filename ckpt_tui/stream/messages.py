@@ -12,6 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from ..facts.agreement import DifferingSegment
+from ..facts.cached import CachedFile, CachedFolder, CacheReport
 from ..facts.drill import Drill
 from ..facts.files import Claim, FileResult, Role, SegmentKind, State
 from ..facts.scan import CheckpointRef
@@ -198,7 +199,7 @@ class ResultPart(_Message, frozen=True, tag="result"):
 
 
 class CachePart(_Message, frozen=True, tag="cache"):
-    """A piece of what the digest cache holds: the JSON of a `CacheReport`, as the answer to `Inventory`.
+    """A piece of what the digest cache holds, as the answer to `Inventory`: a report's sums, and some of its rows.
 
     Each answer has an `edition` of its own. With no `parts` it is being made; with an `error` it could not be.
     """
@@ -206,7 +207,10 @@ class CachePart(_Message, frozen=True, tag="cache"):
     edition: int
     part: int = 0
     parts: int = 0
-    text: str = ""
+    #: The report without its rows, in the first part.
+    head: CacheReport | None = None
+    folders: tuple[CachedFolder, ...] = ()
+    files: tuple[CachedFile, ...] = ()
     error: str = ""
 
 

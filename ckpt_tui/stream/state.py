@@ -244,7 +244,8 @@ def _cached(state: StreamState, row: CachePart, changes: Changes) -> None:
     changes.cache = True
     if not row.parts or len(state.cache_parts) < row.parts:
         return
-    try:
-        state.cached = join_report(state.cache_parts[part] for part in range(row.parts))
-    except (BadLineError, KeyError):
+    whole = sorted(state.cache_parts.values(), key=lambda part: part.part)
+    if (joined := join_report(whole)) is None:
         state.skipped += 1
+    else:
+        state.cached = joined

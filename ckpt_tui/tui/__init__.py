@@ -38,7 +38,7 @@ def run(
         app.run()
     finally:
         source.close()
-    part(app.desk.state, title)
+    part(app.desk.state, title, app.desk.written)
     return app.return_code or 0
 
 
@@ -52,7 +52,7 @@ def replay(player: Player, *, title: str, ascii_only: bool = False, plain: bool 
         app.run()
     finally:
         player.close()
-    part(app.desk.state, title)
+    part(app.desk.state, title, app.desk.written)
     return app.return_code or 0
 
 

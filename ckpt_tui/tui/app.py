@@ -11,8 +11,9 @@ from textual.app import App, SystemCommand
 from textual.widgets import Input
 
 from ..facts.clock import SystemClock
+from ..facts.status import Phase
 from ..present import units
-from ..stream.messages import Mode, Release, Resync, Watch
+from ..stream.messages import Again, Mode, Pause, Release, Resync, Watch
 from ..stream.state import Changes, apply
 from .desk import Desk
 from .farewell import exit_code
@@ -20,11 +21,14 @@ from .keys import KEYS, TABS, commands, shown
 from .rows import lines
 from .rows.charset import charset
 from .theme import ANSI, DARK, LIGHT, SIXTEEN, themes
+from .views.cache import CacheView
 from .views.files import FilesView
 from .views.log import LogView
 from .views.mismatch import MismatchView
 from .views.ranks import RanksView
-from .widgets.box import Box, Question
+from .views.report import ReportView
+from .widgets.box import Box, Keys, Leave, ReadAgain
+from .widgets.export import Export
 from .widgets.line_view import LineView
 from .widgets.table import TABLE_KEYS, Table
 
@@ -46,7 +50,14 @@ _TICK = 0.1
 #: Below these heights the air goes; then tabs and legend go.
 _SHORT, _LOW = 28, 20
 
-VIEWS: dict[ViewName, type[View]] = {"files": FilesView, "ranks": RanksView, "mismatch": MismatchView, "log": LogView}
+VIEWS: dict[ViewName, type[View]] = {
+    "files": FilesView,
+    "ranks": RanksView,
+    "mismatch": MismatchView,
+    "cache": CacheView,
+    "report": ReportView,
+    "log": LogView,
+}
 
 
 class CkptApp(App[int]):
@@ -96,6 +107,8 @@ class CkptApp(App[int]):
         yield FilesView(self.desk)
         yield RanksView(self.desk)
         yield MismatchView(self.desk)
+        yield CacheView(self.desk)
+        yield ReportView(self.desk)
         yield LogView(self.desk)
         yield Input(placeholder="part of a name", id="filter", compact=True)
         yield LineView(self._footer, id="footer", height=1)
@@ -154,6 +167,7 @@ class CkptApp(App[int]):
     def _show(self, name: ViewName) -> None:
         if name != self._view:
             self._view, self._before = name, self._view
+        self.view.shown()
         field = self._base.query_one(Input)
         with self.prevent(Input.Changed):
             field.value = self.view.needle
@@ -274,7 +288,55 @@ class CkptApp(App[int]):
             self.notify("nothing to copy here yet", timeout=2)
             return
         self.copy_to_clipboard(copied[0])
-        self.notify(f"{copied[1]} {copied[0][:12]} copied", timeout=2, markup=False)
+        # Of a digest its first digits; a whole text is only named.
+        shown_ = "" if "\n" in copied[0] else f" {copied[0][:12]}"
+        self.notify(f"{copied[1]}{shown_} copied", timeout=2, markup=False)
+
+    def action_export(self) -> None:
+        """Ask for a file, and write the report."""
+        if self.desk.state.result is None:
+            self.notify("there is no result to report yet", timeout=2)
+        else:
+            self.push_screen(Export(self.desk), lambda _: self._draw(Changes(), force=True))
+
+    def action_format(self) -> None:
+        """The report in another format."""
+        self.desk.turn_format()
+        self._show("report")
+
+    def action_redact(self) -> None:
+        """The report with hosts and paths, or without."""
+        self.desk.draft.redact = not self.desk.draft.redact
+        self._show("report")
+
+    def action_pause(self) -> None:
+        """Rest from reading, or go on; what this process reads, that is."""
+        state = self.desk.state
+        row = state.ranks.get(state.survey.rank) if state.survey else None
+        if state.hello is not None and state.hello.mode not in {Mode.SCAN, Mode.RANKS}:
+            self.notify("only the screen of the rank itself can pause it", timeout=3)
+        elif state.over or row is None or row.status.phase in {Phase.DONE, Phase.COMPARING}:
+            self.notify("nothing is being read", timeout=2)
+        else:
+            self._source.send(Pause(on=not row.status.paused))
+
+    def action_again(self) -> None:
+        """Read everything again, after a question; in a session no rank can alone."""
+        state = self.desk.state
+        if state.hello is None or state.hello.mode is not Mode.SCAN:
+            said = "a session reads once, on all ranks: to read again, start every rank anew with --rehash"
+            self.push_screen(Box("read again?", [("", said)]))
+        elif state.over:
+            self.push_screen(Box("read again?", [("", "the worker has ended: start ckpt-tui anew, with --rehash")]))
+        else:
+            size = units.size(state.survey.bytes_total) if state.survey else "every byte"
+            said = f"{size} are read, whatever the cache remembers; the verdict is made anew"
+            self.push_screen(ReadAgain([("", said)]))
+
+    def action_start_over(self) -> None:
+        """Read everything again."""
+        self.pop_screen()
+        self._source.send(Again())
 
     def on_table_opened(self, event: Table.Opened) -> None:
         """Everything about one row, or a step deeper."""
@@ -298,7 +360,7 @@ class CkptApp(App[int]):
     def action_help(self) -> None:
         """All keys, made from the bindings."""
         pairs = [(shown(binding.key), binding.description) for binding in (*self.keys, *TABLE_KEYS)]
-        self.push_screen(Box("keys", pairs))
+        self.push_screen(Keys("keys", pairs))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: what the keys do, by name."""
@@ -313,7 +375,7 @@ class CkptApp(App[int]):
             self.action_leave()
             return
         said = f"this rank leaves; {units.count(others, 'other')} will report it missing"
-        self.push_screen(Question("leave?", [("", said)]))
+        self.push_screen(Leave([("", said)]))
 
     def action_leave(self) -> None:
         """Leave with the session's code."""

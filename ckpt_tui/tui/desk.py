@@ -11,7 +11,9 @@ from ..facts.files import Role
 from ..facts.status import Phase
 from ..present import units
 from ..present.sides import Sides
+from ..report.saving import Format
 from ..stream.state import StreamState
+from .rows import report as reporting
 
 if TYPE_CHECKING:
     from ..facts.clock import Clock
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
 
 #: Seconds between two samples of the rate, and how many are kept.
 _EVERY, _KEPT = 0.5, 120
+
+
+@dataclass
+class Draft:
+    """What the next report is to be. Without a name it gets one that says what it is of."""
+
+    format: Format = Format.MARKDOWN
+    redact: bool = False
+    name: str = ""
 
 
 @dataclass
@@ -43,6 +54,9 @@ class Desk:
     opened: float = 0.0
     #: Monotonic seconds since when those that were compared are held ready; None while they are not.
     held_since: float | None = None
+    draft: Draft = field(default_factory=Draft)
+    #: The paths of reports that were written, as escaped text.
+    written: list[str] = field(default_factory=list)
     _sampled_at: float = float("-inf")
 
     @property
@@ -77,6 +91,20 @@ class Desk:
         """The files of the watched rank, by their places."""
         return self.state.files.get(self.state.watched, {})
 
+    @property
+    def report_name(self) -> str:
+        """The file that the report goes to: as it was typed, or one that says what it is of."""
+        result, draft = self.state.result, self.draft
+        if draft.name or result is None:
+            return draft.name
+        return reporting.file_name(result, draft.format)
+
+    def turn_format(self, by: int = 1) -> None:
+        """The next format; a name that was typed gets its suffix."""
+        draft = self.draft
+        draft.format = reporting.next_format(draft.format, by)
+        draft.name = reporting.with_format(draft.name, draft.format) if draft.name else ""
+
     def sample(self, changes: Changes) -> None:
         """Take in the rates that came, and the present one if it is time and anything is read."""
         now, status = self.clock.monotonic(), self.watched
@@ -89,7 +117,7 @@ class Desk:
         self.peak_rate = max(self.peak_rate, *shards, 0.0)
         ranks = (self.state.ranks[rank].status.rate for rank in changes.ranks if rank in self.state.ranks)
         self.peak_rank_rate = max(self.peak_rank_rate, *ranks, 0.0)
-        if status is None or now - self._sampled_at < _EVERY:
+        if status is None or status.paused or now - self._sampled_at < _EVERY:
             return
         if status.phase in {Phase.IDENTITY, Phase.CONTENT} and status.bytes_done < status.bytes_total:
             self._sampled_at = now

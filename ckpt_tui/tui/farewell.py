@@ -10,6 +10,8 @@ from ..facts.outcome import Exit
 from ..stream.messages import Word
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..stream.state import StreamState
 
 
@@ -22,11 +24,12 @@ def exit_code(state: StreamState) -> int:
     return Exit.INTERRUPTED if state.ended is None else Exit.UNDECIDED
 
 
-def farewell(state: StreamState, path: str) -> list[str]:
-    """The lines to print: what the verdict line said, and where it differs."""
+def farewell(state: StreamState, path: str, written: Sequence[str] = ()) -> list[str]:
+    """The lines to print: what the verdict line said, where it differs, and where the reports are."""
     verdict = state.verdict
+    reports = [f"  report    {report}" for report in written]
     if verdict is not None and verdict.code is not None:
-        return [f"{verdict.word}  {verdict.text}", *(f"  {line}" for line in verdict.lines)]
+        return [f"{verdict.word}  {verdict.text}", *(f"  {line}" for line in verdict.lines), *reports]
     if state.bye is not None and state.bye.code != Exit.INTERRUPTED:
         return [f"{Word.FAILED}  {state.bye.reason or path}"]
     if state.ended is not None and state.ended.said:
@@ -36,14 +39,14 @@ def farewell(state: StreamState, path: str) -> list[str]:
         how = "ended without a verdict" if code is None or code >= 0 else f"died with signal {-code}"
         native = [entry.text for number, entry in state.logs.items() if number < 0][-3:]
         return [f"{Word.UNDECIDED}  the worker {how}: {path}", *(f"  {text}" for text in native)]
-    return [f"{Word.STOPPED}  before a verdict: {path}"]
+    return [f"{Word.STOPPED}  before a verdict: {path}", *reports]
 
 
-def part(state: StreamState, title: str) -> None:
+def part(state: StreamState, title: str, written: Sequence[str] = ()) -> None:
     """Print what stays: the verdict on stdout, and why there is none on stderr."""
     decided = state.verdict is not None and state.verdict.code is not None
     stream = sys.stdout if decided else sys.stderr
-    said = "\n".join([*farewell(state, title), ""])
+    said = "\n".join([*farewell(state, title, written), ""])
     with suppress(OSError):  # the terminal may be gone
         stream.flush()
         stream.buffer.write(said.encode(stream.encoding, "backslashreplace"))

@@ -9,7 +9,7 @@ from textual.binding import Binding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ViewName = Literal["files", "ranks", "mismatch", "log"]
+ViewName = Literal["files", "ranks", "mismatch", "cache", "report", "log"]
 #: (number at which it leaves, key, word) of a footer's entry.
 Hint = tuple[int, str, str]
 
@@ -31,6 +31,8 @@ TABS = (
     Tab("1", "files", "Files"),
     Tab("2", "ranks", "Ranks"),
     Tab("3", "mismatch", "Mismatch"),
+    Tab("4", "cache", "Cache"),
+    Tab("5", "report", "Report"),
     Tab("6", "log", "Log"),
 )
 
@@ -43,7 +45,12 @@ KEYS = (
     Binding("slash", "filter", "filter by name"),
     Binding("s", "sort", "sort: another order"),
     Binding("space", "fold", "fold, unfold"),
-    Binding("y", "copy", "copy the digest, or the command that mends"),
+    Binding("y", "copy", "copy: a digest, a command, the report"),
+    Binding("e", "export", "export the report to a file"),
+    Binding("f", "format", "report: another format"),
+    Binding("x", "redact", "report: hosts and paths, or none"),
+    Binding("p", "pause", "pause reading, go on"),
+    Binding("R", "again", "read everything again; asks"),
     Binding("t", "light", "light or dark"),
     Binding("question_mark", "help", "this help"),
     Binding("ctrl+p", "command_palette", "commands"),
@@ -55,8 +62,8 @@ KEYS = (
 )
 #: What most views' footer says.
 HINTS: tuple[Hint, ...] = (
-    (1, "?", "help"), (4, "/", "filter"), (5, "s", "sort"), (7, "[ ]", "rank"), (6, "y", "copy"), (3, "^p", "commands"),
-    (0, "q", "quit"),
+    (1, "?", "help"), (4, "/", "filter"), (5, "s", "sort"), (7, "[ ]", "rank"), (8, "p", "pause"), (6, "y", "copy"),
+    (9, "e", "export"), (3, "^p", "commands"), (0, "q", "quit"),
 )  # fmt: skip
 
 _WORDS = {"left_square_bracket": "[", "right_square_bracket": "]", "slash": "/", "question_mark": "?"}

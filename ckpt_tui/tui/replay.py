@@ -41,6 +41,10 @@ class ReplayApp(CkptApp):
         """Stand still, or go on."""
         self._player.send(Pause(on=not self._player.paused))
 
+    def action_again(self) -> None:
+        """There is nothing to read but the recording."""
+        self.notify("a recording reads nothing: left and right go through it", timeout=3)
+
     def action_jump(self, seconds: int) -> None:
         """Elsewhere in the recording."""
         self._player.send(Seek(seconds=seconds))

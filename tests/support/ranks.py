@@ -142,16 +142,12 @@ class Ranks:
         return [ended[name] for name in wanted]
 
     def _stuck(self, left: list[str], seconds: float) -> str:
-        """What all have said, how the others ended, and where each thread of those who hang is."""
+        """What those who hang have said, and where each of their threads is."""
         for name in left:
             self._processes[name].send_signal(signal.SIGABRT)
             with suppress(subprocess.TimeoutExpired):
                 self._processes[name].wait(5)
-        told = [
-            f"{name}, {'killed' if name in left else f'code {process.poll()}'}: {self.said(name)}"
-            for name, process in self._processes.items()
-        ]
-        return "\n".join([f"still running after {seconds} s: {left}", *told])
+        return f"still running after {seconds} s: " + "\n".join(f"{name}: {self.said(name)}" for name in left)
 
 
 def session(folders: list[Path], *options: str, seconds: float = 40) -> list[Ended]:

@@ -18,6 +18,8 @@ from ckpt_tui.facts.agreement import (
     Standing,
     Verdict,
 )
+from ckpt_tui.facts.cached import CACHE_SCHEMA, CachedFile, CachedFolder, CacheReport, CacheTotals
+from ckpt_tui.facts.cached import Standing as CacheStanding
 from ckpt_tui.facts.drill import ByteRun, Drill, Element, FirstElement, SideDifference
 from ckpt_tui.facts.files import (
     Claim,
@@ -348,6 +350,73 @@ def known(messages: list[Message]) -> StreamState:
     state = StreamState()
     apply(state, [Envelope(seq, message) for seq, message in enumerate(messages, 1)])
     return state
+
+
+def cache_report(*, more: int = 0) -> CacheReport:
+    """What the cache holds: this checkpoint in the hub cache, and two folders of other ages."""
+    files, folders = [], []
+    shelves = (
+        ("/data/old/Qwen-72B-Instruct", 8, 41, CacheStanding.GONE),
+        ("/models/Llama-8B", 4, 12, CacheStanding.CHANGED),
+        ("/home/op/.cache/huggingface/hub/models--zai-org--GLM-5.3-Flash-EXL3/blobs", 12, 3, CacheStanding.CURRENT),
+        *((f"/models/many-{number:05}", 1, 1, CacheStanding.CURRENT) for number in range(more)),
+    )
+    for path, count, days, standing in shelves:
+        hub = path.endswith("/blobs")
+        for place in range(1, count + 1):
+            made = result(f"model-{place + 1:05}-of-00033.safetensors", cached=True, index=place + 1)
+            name = made.sha256 if hub else f"model-{place:05}-of-{count:05}.safetensors"
+            files.append(
+                CachedFile(
+                    path=f"{path}/{name}",
+                    size=SHARD_BYTES,
+                    hashed_at=NOW - days * 86400 - 100,
+                    digest=made.digest or "",
+                    standing=standing,
+                    record_bytes=94_000,
+                    sha256=made.sha256 if hub else f"{place:064x}",
+                    detail="mtime, size" if standing is CacheStanding.CHANGED else None,
+                )
+            )
+        folders.append(
+            CachedFolder(
+                path=path,
+                files=count,
+                bytes=count * SHARD_BYTES,
+                oldest=NOW - days * 86400 - 100,
+                hits=3 * count,
+                bytes_saved=3 * count * SHARD_BYTES,
+                last_used=NOW - 100,
+            )
+        )
+    totals = CacheTotals(
+        records=len(files),
+        bytes=len(files) * SHARD_BYTES,
+        record_bytes=94_000 * len(files),
+        hits=1204,
+        bytes_saved=1204 * SHARD_BYTES,
+        misses=96,
+        bytes_read=96 * SHARD_BYTES,
+        oldest=NOW - 41 * 86400,
+        last_used=NOW - 100,
+    )
+    return CacheReport(
+        schema=CACHE_SCHEMA,
+        command="list",
+        tool="ckpt-tui 0.1.0",
+        created=NOW,
+        folder="/home/op/.cache/ckpt-tui/node-a-0123456789ab",
+        totals=totals,
+        folders=tuple(folders),
+        files=tuple(files),
+    )
+
+
+def scanned() -> list[Message]:
+    """A scan that is done, with its result: shards that kept their recorded hashes."""
+    rows = verified()
+    files = tuple(row.result for row in rows if isinstance(row, FileRow) and row.result is not None)
+    return [*rows[:-1], *split_result(scan_result(files)), rows[-1]]
 
 
 TENSOR = "model.layers.3.mlp.down_proj.weight"

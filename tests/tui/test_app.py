@@ -141,7 +141,7 @@ def test_help_lists_every_key_from_the_bindings() -> None:
     async def check() -> None:
         async with driven(streams.scanning(), size=(120, 40)) as screen:
             await screen.press("question_mark")
-            await screen.shows("keys", "Files view", "filter by name", "copy the digest", "first row", "quit", "^c")
+            await screen.shows("keys", "Files view", "filter by name", "copy: a digest", "first row", "quit", "^c")
             await screen.press("escape")
             await screen.until(lambda: "filter by name" not in screen.text)
 

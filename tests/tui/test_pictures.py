@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from ckpt_tui.stream.codec import split_report
 from tests.tui import streams
 from tests.tui.screen import driven
 
@@ -35,6 +36,8 @@ class Scene(NamedTuple):
 SCENES = {
     "files-reading": Scene(streams.scanning, "1", "truncated: 12,345 bytes short"),
     "files-verified": Scene(streams.verified, "1", "VERIFIED"),
+    "cache": Scene(lambda: [*streams.scanning(), *split_report(streams.cache_report(), 1)], "4", "Qwen"),
+    "report": Scene(streams.scanned, "5", "Files: 34"),
     "ranks-reading": Scene(lambda: streams.session(decided=False), "2", "node-d"),
     "ranks-differ": Scene(lambda: streams.session(decided=True), "2", "1 file differs"),
     "mismatch": Scene(lambda: streams.told(streams.drilled()), "3", "bit 15, the sign"),

@@ -27,7 +27,8 @@ SILENCE = 3.0
 _GONE = frozenset({Phase.ABSENT, Phase.LOST, Phase.FAILED})
 #: The surface that each word lies on; `-strong` is the same for the word itself.
 SURFACES = {
-    Word.STARTING: "neutral", Word.MEETING: "run", Word.READING: "run", Word.COMPARING: "run", Word.DONE: "neutral",
+    Word.STARTING: "neutral", Word.MEETING: "run", Word.READING: "run", Word.PAUSED: "neutral",
+    Word.COMPARING: "run", Word.DONE: "neutral",
     Word.VERIFIED: "well", Word.AGREE: "well", Word.DAMAGED: "alarm", Word.DIFFER: "alarm",
     Word.INCOMPLETE: "caution", Word.UNDECIDED: "caution", Word.NO_BEAT: "caution", Word.FAILED: "caution",
     Word.STOPPED: "neutral",
@@ -94,6 +95,10 @@ def standing(state: StreamState, silent: float, path: str) -> Standing:
     alive = [status for status in statuses if status.phase not in _GONE] if phases & _GONE else statuses
     if alive and phases - _GONE <= {Phase.COMPARING, Phase.DONE}:
         return Standing(Word.COMPARING, ((0, line("every byte is known; comparing")),), *outcome)
+    own = state.ranks.get(state.survey.rank) if state.survey else None
+    attached = state.hello is not None and state.hello.mode is Mode.ATTACH
+    if own is not None and own.status.paused and not attached:
+        return Standing(Word.PAUSED, _paused(own.status, world), *outcome)
     return Standing(Word.READING, _reading(alive, world), *outcome)
 
 
@@ -129,11 +134,25 @@ def _reading(statuses: Sequence[RankStatus], world: int) -> tuple[tuple[int, Lin
     # An answer is there when the slowest rank has one.
     lefts = [(s.bytes_total - s.bytes_done) / s.rate for s in statuses if s.rate > 0 and s.bytes_done < s.bytes_total]
     left = f"{units.duration(max(*lefts, 1.0))} left" if lefts else ""
+    # Nobody knows how long a pause lasts.
+    if resting := [s.rank for s in statuses if s.paused]:
+        left = f"{ranksets.named(resting)} {'is' if len(resting) == 1 else 'are'} paused"
     return (
         (2, line(f"{units.in_unit(done, unit)} of {units.in_unit(total, unit)} {unit[0]}{on}")),
         (0, line(f"{units.percent(done, total):>5}")),
         (3, line(f"{units.rate(rate)}" if rate > 0 else "")),
         (1, line(left)),
+    )
+
+
+def _paused(status: RankStatus, world: int) -> tuple[tuple[int, Line], ...]:
+    done, total = status.bytes_done, status.bytes_total
+    unit = units.size_unit(total)
+    others = "; the other ranks read on" if world > 1 else ""
+    return (
+        (2, line(f"{units.in_unit(done, unit)} of {units.in_unit(total, unit)} {unit[0]}" if total else "")),
+        (0, line(f"{units.percent(done, total):>5}" if total else "before the first byte")),
+        (1, line(f"p goes on{others}")),
     )
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ...facts.files import Role
+from ...facts.status import Cell
 from ...present import units
 from ..rows import files as rows
 from ..rows import lines
@@ -75,6 +78,8 @@ class FilesView(View):
         desk = self.desk
         file = desk.files.get(key) if isinstance(key, int) else None
         if file is not None:
+            if desk.watched is not None and desk.watched.paused and file.cell is Cell.READING:
+                file = msgspec.structs.replace(file, rate=0.0)  # none is the rate of what rests
             return rows.file_row(file, self._look, desk.charset, desk.clock.time(), self.size.width)
         return rows.sidecars_row([one for one in desk.files.values() if one.role is Role.SIDECAR], desk.charset)
 

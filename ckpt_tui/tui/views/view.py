@@ -55,7 +55,8 @@ class View(Vertical):
         """The footer's keys; `[` and `]` where there are other ranks to turn to."""
         survey = self.desk.state.survey
         several = survey is not None and survey.world_size > 1
-        return tuple(hint for hint in HINTS if several or hint[1] != "[ ]")
+        idle = {key for key, works in (("[ ]", several), ("/", self.filters), ("s", self.sorts)) if not works}
+        return tuple(hint for hint in HINTS if hint[1] not in idle)
 
     def new_table(self, *, follow: bool = False) -> Table:
         """The view's table; it takes the focus."""
@@ -91,6 +92,9 @@ class View(Vertical):
         """The next or previous row that differs: the cursor goes there. The file to look into; None for none."""
         del by
         return None
+
+    def shown(self) -> None:
+        """Somebody has turned to this view."""
 
     def turn_fold(self) -> None:
         """Open or fold the row under the cursor, where rows fold."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.cells import chop_cells
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.text import Text
 from textual.binding import Binding
 from textual.containers import VerticalScroll
@@ -57,7 +57,30 @@ class Box(ModalScreen[None]):
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
 
-class Question(Box):
+class Keys(Box):
+    """All keys: side by side in two columns where there is room."""
+
+    #: Cells between the columns, and of a screen that is wide enough for two.
+    _GAP, _WIDE = 6, 110
+
+    def _lines(self, width: int, height: int) -> list[Line]:
+        if self.app.size.width < self._WIDE:
+            return super()._lines(width, height)
+        half = -(-len(self._pairs) // 2)
+        columns = self._pairs[:half], self._pairs[half:]
+        wide = max(len(what) for what, _ in self._pairs) + 3
+        first = max(cell_len(value) for _, value in columns[0]) + self._GAP
+        return [
+            line(
+                (f"{what:<{wide}}", "active"),
+                set_cell_size(value, first),
+                *(((f"{columns[1][at][0]:<{wide}}", "active"), columns[1][at][1]) if at < len(columns[1]) else ()),
+            )
+            for at, (what, value) in enumerate(columns[0])
+        ]
+
+
+class Leave(Box):
     """A box that leaves the app on a second `q`, and goes away on `esc`."""
 
     BINDINGS: ClassVar = [
@@ -65,5 +88,17 @@ class Question(Box):
         Binding("escape", "app.pop_screen", "stay"),
     ]
 
-    def __init__(self, title: str, pairs: Sequence[tuple[str, str]]) -> None:
-        super().__init__(title, pairs, "q leave   esc stay")
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        super().__init__("leave?", pairs, "q leave   esc stay")
+
+
+class ReadAgain(Box):
+    """A box that starts over on a second `R`, and goes away on `esc`."""
+
+    BINDINGS: ClassVar = [
+        Binding("R,enter", "app.start_over", "read again"),
+        Binding("escape,q", "app.pop_screen", "back"),
+    ]
+
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        super().__init__("read again?", pairs, "R read again   esc back")

@@ -50,6 +50,8 @@ class Table(ScrollView, can_focus=True):
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*TONE_CLASSES, "table--cursor"}
+    #: Whether a row is marked; without one the keys scroll.
+    CURSOR: ClassVar[bool] = True
     BINDINGS: ClassVar = [*TABLE_KEYS]
 
     class Opened(Message):
@@ -162,7 +164,7 @@ class Table(ScrollView, can_focus=True):
         if place >= len(self._keys):
             return Strip.blank(self.size.width, self.rich_style)
         row = self._drawn[place] = self._row_of(self._keys[place])
-        on = place == self._place() and self.has_focus
+        on = self.CURSOR and place == self._place() and self.has_focus
         return self._strip(compose(row.cells, self._columns, self._widths, self._ellipsis), row.tone, on=on)
 
     def _strip(self, spans: Line, tone: str, *, on: bool = False) -> Strip:
@@ -237,3 +239,16 @@ class Table(ScrollView, can_focus=True):
     def on_blur(self) -> None:
         """The cursor shows where the focus is."""
         self.refresh()
+
+
+class Page(Table):
+    """Lines to read: the same keys, which scroll, and no cursor."""
+
+    CURSOR = False
+
+    def _go(self, place: int) -> None:
+        """Scroll so that the line is at the top."""
+        self.scroll_to(y=min(max(place, 0), len(self._keys)), animate=False)
+
+    def _place(self) -> int:
+        return min(round(self.scroll_offset.y), max(len(self._keys) - 1, 0))
