@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.containers import Vertical
 from textual.message import Message
 
+from ...stream.state import Changes
 from ..keys import HINTS
 from ..widgets.table import Table
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from ...stream.messages import Command
-    from ...stream.state import Changes
     from ..desk import Desk
     from ..keys import Hint
     from ..rows.spans import TableRow
@@ -95,6 +95,11 @@ class View(Vertical):
 
     def shown(self) -> None:
         """Somebody has turned to this view."""
+
+    def on_resize(self) -> None:
+        """A view that was hidden has its size only now."""
+        if self.display and self.size.width:
+            self.update_rows(Changes(all=True), force=True)
 
     def turn_fold(self) -> None:
         """Open or fold the row under the cursor, where rows fold."""
