@@ -15,6 +15,8 @@ from ..widgets.table import Table
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from textual import events
+
     from ...stream.messages import Command
     from ..desk import Desk
     from ..keys import Hint
@@ -96,9 +98,9 @@ class View(Vertical):
     def shown(self) -> None:
         """Somebody has turned to this view."""
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         """A view that was hidden has its size only now."""
-        if self.display and self.size.width:
+        if self.display and event.size.width:
             self.update_rows(Changes(all=True), force=True)
 
     def turn_fold(self) -> None:
