@@ -8,10 +8,11 @@ import pytest
 
 from ckpt_tui.facts.cached import Standing
 from ckpt_tui.facts.files import MissReason
-from ckpt_tui.facts.status import Cell
+from ckpt_tui.facts.status import Cell, Phase
 from ckpt_tui.stream.messages import Again, Inventory, Pause
 from tests.support.checkpoints import write_checkpoint
-from tests.worker.child import scan_argv, watching
+from tests.support.ranks import free_port
+from tests.worker.child import scan_argv, watching, worker_argv
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,3 +122,23 @@ def test_a_cache_that_cannot_be_read_is_an_empty_one_and_no_crash(checkpoint: Pa
         state = child.until(lambda state: state.cached)
     assert state.cached is not None
     assert state.cached.files == ()
+
+
+def test_a_rank_that_is_paused_beyond_the_rank_timeout_is_slow_and_not_lost(checkpoint: Path, tmp_path: Path) -> None:
+    common = [f"--master=127.0.0.1:{free_port()}", "--world-size=2", "--no-cache", "--max-rate=2M", "--rank-timeout=2"]
+    with (
+        watching(worker_argv("ranks", str(checkpoint), "--rank=0", *common)) as zero,
+        watching(worker_argv("ranks", str(checkpoint), "--rank=1", *common)) as one,
+    ):
+        one.until(lambda state: 1 in state.ranks and state.ranks[1].status.bytes_done > 0, 60)
+        one.source.send(Pause(on=True))
+        state = zero.until(lambda state: state.ranks[1].status.paused, 60)
+        assert state.ranks[1].status.doing.startswith("paused by its screen")
+        since = state.ranks[1].heard
+        state = zero.until(lambda state: state.ranks[1].heard >= since + 4.0)
+        assert state.verdict is None
+        assert state.ranks[1].status.phase is Phase.CONTENT
+        one.source.send(Pause(on=False))
+        assert zero.decided(60).verdict == one.decided(60).verdict
+        assert zero.state.verdict is not None
+        assert zero.state.verdict.code == 0
