@@ -353,3 +353,28 @@ def test_buffers_apart_are_told_and_decide_nothing_and_the_report_can_be_opened(
             assert "bn.running_mean" in done.stdout
             assert "SyncBatchNorm" in done.stdout
             assert "weight file" not in done.stdout
+
+
+def distributed(rank: Rank) -> tuple[str, str]:
+    """A replicated and a sharded DTensor, each compared over all ranks."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (rank.size,))
+    texts = []
+    for placement in (Replicate(), Shard(0)):
+        tensor = distribute_tensor(torch.ones(4, 4), mesh, [placement])
+        try:
+            assert_rank_equal({"t": tensor}, group=rank.group, phase="a test")
+            texts.append("")
+        except RanksDiffer as differ:
+            texts.append(str(differ))
+    return texts[0], texts[1]
+
+
+def test_dtensors_are_equal_where_replicated_and_shards_of_other_places_are_not() -> None:
+    (replicated, sharded), other = on_ranks(2, distributed)
+    assert (replicated, sharded) == other
+    assert replicated == ""
+    assert "S(0) at (0)" in sharded
+    assert "S(0) at (1)" in sharded
