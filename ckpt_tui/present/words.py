@@ -22,16 +22,30 @@ if TYPE_CHECKING:
     from ..facts.scan import NotCompared, ScanResult
 
 
+#: Findings that say nothing of a file's bytes (`checkpoint.presence`), and their word; the first that applies is said.
+_PRESENCE = {"expected-missing": "MISSING", "unexpected": "EXTRA"}
+
+
 def scan_word(result: ScanResult) -> str:
-    """The one word for a scan: DAMAGED, UNDECIDED, VERIFIED (every shard keeps a recorded hash) or DONE."""
+    """The one word for a scan: DAMAGED, UNDECIDED, VERIFIED (every shard keeps a recorded hash) or DONE.
+
+    Where nothing is wrong but what was expected and is not there, or there and not expected: MISSING or EXTRA.
+    """
     code = scan_code(result)
     if code is Exit.DIFFERENT:
-        return "DAMAGED"
+        return _failure(result)
     if code is not Exit.SAME:
         return "UNDECIDED"
     weights = weight_files(result)
     verified = weights and all(file.state is State.GOOD and kept(file.claims) for file in weights)
     return "VERIFIED" if verified else "DONE"
+
+
+def _failure(result: ScanResult) -> str:
+    errors = {finding.code for finding in result.findings if finding.severity is Severity.ERROR}
+    if not errors or errors - _PRESENCE.keys() or any(file.state in BROKEN_STATES for file in result.files):
+        return "DAMAGED"
+    return next(word for code, word in _PRESENCE.items() if code in errors)
 
 
 def kept(claims: Iterable[Claim]) -> bool | None:

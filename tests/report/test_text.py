@@ -141,6 +141,10 @@ def test_what_needs_somebody_comes_first_and_is_named_in_the_headline() -> None:
     assert shown.index("error    model-00002") < shown.index("note     the index")
 
 
+def absent(code: str, severity: Severity = Severity.ERROR) -> Finding:
+    return Finding(code=code, severity=severity, message="1 file that SHA256SUMS records is not here: x")
+
+
 @pytest.mark.parametrize(
     ("result", "word"),
     [
@@ -149,6 +153,11 @@ def test_what_needs_somebody_comes_first_and_is_named_in_the_headline() -> None:
         (scan_of(recorded(FLIPPED, breaks=[S2])), "DAMAGED"),
         (scan_of(TINY.with_shard(S2, state=State.UNREADABLE)), "UNDECIDED"),
         (scan_of(recorded(TINY).with_shard(S1, claims=())), "DONE"),
+        (scan_of(TINY, findings=(absent("expected-missing"), absent("unexpected"))), "MISSING"),
+        (scan_of(TINY, findings=(absent("unexpected"),)), "EXTRA"),
+        (scan_of(TINY, findings=(absent("unexpected"), absent("missing-tensor"))), "DAMAGED"),
+        (scan_of(recorded(FLIPPED, breaks=[S2]), findings=(absent("unexpected"),)), "DAMAGED"),
+        (scan_of(TINY, findings=(absent("unexpected", Severity.WARNING),)), "DONE"),
     ],
 )
 def test_the_word_says_how_a_scan_ended(result: ScanResult, word: str) -> None:

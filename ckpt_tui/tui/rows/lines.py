@@ -30,6 +30,7 @@ SURFACES = {
     Word.STARTING: "neutral", Word.MEETING: "run", Word.READING: "run", Word.PAUSED: "neutral",
     Word.COMPARING: "run", Word.DONE: "neutral",
     Word.VERIFIED: "well", Word.AGREE: "well", Word.DAMAGED: "alarm", Word.DIFFER: "alarm",
+    Word.MISSING: "alarm", Word.EXTRA: "alarm",
     Word.INCOMPLETE: "caution", Word.UNDECIDED: "caution", Word.NO_BEAT: "caution", Word.FAILED: "caution",
     Word.STOPPED: "neutral",
 }  # fmt: skip
