@@ -80,10 +80,11 @@ def test_large_tensors_that_are_not_contiguous_are_hashed_as_their_contiguous_co
 
 
 def test_tied_tensors_are_hashed_once() -> None:
-    weight = torch.zeros(1000, 10)
-    held = hold({"embed": weight, "head": weight, "view": weight.view(10_000)}, Algorithm.XXH3)
-    assert held.bytes == 3 * weight.nbytes
-    assert held.hashed == weight.nbytes
+    small, weight = torch.zeros(1000, 10), torch.zeros(1000, 1000)
+    held = hold({"small": small, "again": small}, Algorithm.XXH3)
+    assert (held.bytes, held.hashed) == (2 * small.nbytes, small.nbytes)
+    held = hold({"embed": weight, "head": weight, "view": weight.view(1_000_000)}, Algorithm.XXH3)
+    assert (held.bytes, held.hashed) == (3 * weight.nbytes, weight.nbytes)
     again = hold({"weight": weight, "transposed": weight.t(), "part": weight[:500]}, Algorithm.XXH3)
     assert again.hashed == again.bytes
 
