@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from ..facts.drill import DRILL_BYTES
-from ..facts.outcome import Exit, Interrupted, agreement_code
+from ..facts.outcome import Exit, Interrupted, UsageError, agreement_code
+from ..present.safe import escape
+from .open import is_terminal, watch
 from .options import Size, format_option, scan_options, scan_settings
 from .progress import look_words, shown, words
 from .reporting import check_report, report_options, write_report
@@ -19,11 +22,10 @@ from .stopping import stopping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
-    from ..copies import LookProgress
     from ..digest import Scanner
     from ..facts.agreement import Agreement
+    from ..facts.settings import ScanSettings
 
 
 @click.command()
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     help="How much of each may be read again, to say which bytes differ and why.  [default: 64M]",
 )
 @click.option("--strict", is_flag=True, help="Leave with 1 on warnings too.")
+@click.option("--tui", is_flag=True, help="Watch it on the screen, and walk from what differs down to its bytes.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="With --tui: draw with plain ASCII.")
 @report_options
 @scan_options
 @format_option()
@@ -45,6 +49,8 @@ def command(
     identity_only: bool,
     drill_bytes: int,
     strict: bool,
+    tui: bool,
+    ascii_only: bool,
     report: str | None,
     redact: bool,
     force: bool,
@@ -58,6 +64,11 @@ def command(
     """
     from ..library import compare
 
+    if tui:
+        if report is not None or format_ != "human":
+            raise UsageError("--tui draws a screen: it goes with no --report and no --format")
+        settings = scan_settings(identity_only=identity_only, **scan)
+        return _on_screen(targets, settings, drill_bytes, strict=strict, ascii_only=ascii_only)
     check_report(report, redact=redact, force=force)
     settings = scan_settings(identity_only=identity_only, **scan)
     turns = _Turns()
@@ -79,8 +90,25 @@ def command(
     return code if saved or code is not Exit.SAME else Exit.UNDECIDED
 
 
-def _shown_looking(progress: LookProgress) -> AbstractContextManager[None]:
-    return shown(progress, look_words)
+def _on_screen(
+    targets: tuple[str, ...], settings: ScanSettings, drill_bytes: int, *, strict: bool, ascii_only: bool
+) -> int:
+    """The screen on a worker that compares, and answers what is asked below its verdict."""
+    if not is_terminal():
+        raise UsageError("--tui needs a terminal; without one, compare prints its answer and --report FILE keeps it")
+    try:
+        encoded = msgspec.json.encode(settings).decode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{escape(str(error.object))}: a name that is not UTF-8 cannot be an option here") from error
+    argv = ["compare", f"--settings={encoded}", f"--drill-bytes={drill_bytes}", *["--strict"] * strict, "--", *targets]
+    return watch(
+        argv,
+        title=" ".join(map(escape, targets)),
+        start_view="ranks",
+        ascii_only=ascii_only,
+        line_by_line=False,
+        recorder=None,
+    )
 
 
 class _Turns:

@@ -41,8 +41,17 @@ def command(
 ) -> int:
     """Watch one checkpoint being scanned: a folder, a .safetensors file, or a repo id in the local hub cache.
 
-    Where there is no terminal, this is `ckpt-tui scan PATH`.
+    PATH may be the JSON of a saved scan or agreement too. Where there is no terminal, this is `ckpt-tui scan PATH`, or
+    of a saved result `ckpt-tui report PATH`.
     """
+    if path.endswith(".json") and os.path.isfile(path):  # noqa: PTH113 - a name too long is no file
+        if record is not None:
+            raise UsageError("--record keeps a stream, and a saved result is none")
+        from . import report
+
+        if is_terminal() and not line_by_line:
+            return report.on_screen(path, ascii_only=ascii_only)
+        return int(ctx.invoke(report.command, file=path, format_="human") or 0)
     if not is_terminal() and not line_by_line:
         if record is not None:
             raise UsageError("--record keeps what a screen is told, and there is no terminal for one: add --plain")

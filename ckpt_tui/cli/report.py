@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from ..facts.outcome import Exit, UsageError
 from ..present.safe import error_text, escape
+from .open import is_terminal, speaks_utf8, wants_no_colour
 from .reporting import check_report, report_options, write_report
 from .stdout import emit
 
@@ -28,16 +31,37 @@ _LARGEST = 1 << 30
     "--format", "format_", type=click.Choice(["json", "markdown", "html", "human"]), default="human", show_default=True,
     help="What stdout carries; with --report it stays empty.",
 )  # fmt: skip
+@click.option("--tui", is_flag=True, help="Walk through it on the screen.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="With --tui: draw with plain ASCII.")
 @report_options
-def command(*, file: str, format_: str, report: str | None, redact: bool, force: bool) -> int:
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    file: str,
+    format_: str,
+    tui: bool,
+    ascii_only: bool,
+    report: str | None,
+    redact: bool,
+    force: bool,
+) -> int:
     """Show a saved scan or agreement again.
 
     FILE is the JSON that `scan --save`, `compare --json` or `--report` and `ranks --result` leave behind.
     The code says whether it could be rendered, not what it holds.
     """
+    if tui:
+        formatted = ctx.get_parameter_source("format_") is not ParameterSource.DEFAULT
+        if report is not None or redact or force or formatted:
+            raise UsageError("--tui draws a screen: it goes with no --report, --redact, --force and --format")
+        if not is_terminal():
+            raise UsageError(f"--tui needs a terminal; without one:  ckpt-tui report {shlex.quote(escape(file))}")
+        return on_screen(file, ascii_only=ascii_only)
     if report is not None or force:
         check_report(report, redact=redact, force=force)
-    result = _loaded(file)
+    result = loaded(file)
     if report is not None:
         return Exit.SAME if write_report(result, report, redact=redact, force=force) else Exit.UNDECIDED
     if redact:
@@ -48,7 +72,15 @@ def command(*, file: str, format_: str, report: str | None, redact: bool, force:
     return Exit.SAME
 
 
-def _loaded(file: str) -> Agreement | ScanResult:
+def on_screen(file: str, *, ascii_only: bool) -> int:
+    """Open the screen on a saved result."""
+    from ..tui import show
+
+    return show(loaded(file), title=escape(file), ascii_only=ascii_only or not speaks_utf8(), plain=wants_no_colour())
+
+
+def loaded(file: str) -> Agreement | ScanResult:
+    """The scan or agreement that a file holds. UsageError where it holds none."""
     from ..checkpoint.opening import read_file
     from ..report.json import decode
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..facts.agreement import Agreement
+    from ..facts.scan import ScanResult
     from ..stream.playback import Player
     from ..stream.recording import Recorder
     from .sources import ChildSource
 
-__all__ = ["replay", "run", "worker"]
+__all__ = ["replay", "run", "show", "worker"]
 
 
 def run(
@@ -54,6 +56,21 @@ def replay(player: Player, *, title: str, ascii_only: bool = False, plain: bool 
         player.close()
     part(app.desk.state, title, app.desk.written)
     return app.return_code or 0
+
+
+def show(result: Agreement | ScanResult, *, title: str, ascii_only: bool = False, plain: bool = False) -> int:
+    """Open the screen on a saved result, without any worker. The code says whether that could be done."""
+    from .app import CkptApp
+    from .farewell import exit_code, part
+    from .saved import messages, view_of
+    from .sources import MemorySource
+
+    source = MemorySource(messages(result))
+    app = CkptApp(source, path=title, start_view=view_of(result), ascii_only=ascii_only, plain=plain)
+    app.run()
+    part(app.desk.state, title)
+    code = app.return_code or 0
+    return 0 if code == exit_code(app.desk.state) else code
 
 
 def worker(argv: Sequence[str], recorder: Recorder | None = None) -> ChildSource:

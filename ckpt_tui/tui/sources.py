@@ -183,7 +183,7 @@ def _event(line: bytes) -> Event:
 
 
 class MemorySource:
-    """Events that somebody puts in, as tests do; remembers the commands it was sent."""
+    """Events that somebody puts in: a saved result, or a test; remembers the commands it was sent."""
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._inbox = Inbox()

@@ -14,10 +14,10 @@ from ..present import units
 from ..ranks.asking import Asker
 from ..ranks.store import StoreLost
 from ..ranks.viewer import Viewer
+from ..report import verdicts
 from ..stream import rows
 from ..stream.codec import split_result
 from ..stream.messages import DrillRow, DrillState, Holding, Level, Watching
-from . import verdicts
 from .answers import Answers
 from .heard import Heard
 

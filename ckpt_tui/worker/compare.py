@@ -15,10 +15,10 @@ from ..facts.status import Phase, RankStatus
 from ..present import units
 from ..present.safe import escape
 from ..ranks.status import StatusMaker
+from ..report import verdicts
 from ..stream import rows
 from ..stream.codec import split_result
 from ..stream.messages import DrillRow, DrillState, Holding
-from . import verdicts
 from .answers import Answers
 from .files import FileRows
 

@@ -9,12 +9,11 @@ from ..digest.host import host_name
 from ..facts.outcome import CkptError, agreement_code
 from ..present.safe import escape
 from ..ranks import Session
-from ..report import json
+from ..report import json, verdicts
 from ..report.write import write
 from ..stream import rows
 from ..stream.codec import split_result
 from ..stream.messages import DrillRow, DrillState, Level
-from . import verdicts
 from .answers import Answers
 from .cached import Remembered
 from .files import FileRows

@@ -14,10 +14,10 @@ from ..facts.outcome import Interrupted
 from ..facts.status import Phase
 from ..present.safe import escape
 from ..ranks.status import StatusMaker
+from ..report import verdicts
 from ..stream import rows
 from ..stream.codec import split_result
 from ..stream.messages import Level
-from . import verdicts
 from .cached import Remembered
 from .files import FileRows
 

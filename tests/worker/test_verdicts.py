@@ -8,8 +8,8 @@ import pytest
 from ckpt_tui.facts.agreement import Verdict
 from ckpt_tui.facts.files import Claim, Finding, Severity, State
 from ckpt_tui.facts.status import Phase
+from ckpt_tui.report import verdicts
 from ckpt_tui.stream.messages import Word
-from ckpt_tui.worker import verdicts
 from tests.tui import streams
 from tests.tui.streams import NOW
 

@@ -193,12 +193,9 @@ class Detail:
     def _run(self, run: Run) -> Iterator[Line]:
         first, last = run.at // LEAF, (run.at + run.run.length - 1) // LEAF
         leaf = f"leaf {first:,}" if first == last else f"leaves {first:,} to {last:,}"
-        total = units.count(run.run.length, "byte")
-        amount = units.count(run.run.bytes, "byte")
-        within = "" if run.run.bytes == run.run.length else f" of {total}"
-        yield from self._text(
-            "differs", f"{amount}{within} in {leaf}, from byte {run.run.offset:,} of the file on", "strong"
-        )
+        inside = "" if run.run.bytes == run.run.length else f"{run.run.bytes:,} of "
+        amount = f"{inside}{units.count(run.run.length, 'byte')}"
+        yield from self._text("differs", f"{amount} in {leaf}, from byte {run.run.offset:,} of the file on", "strong")
         for label, zeros in (("zeros", run.run.zeros), ("zeros", run.run.reference_zeros)):
             if zeros is not None:
                 who = run.side.side if zeros is run.run.zeros else "the reference"

@@ -42,6 +42,11 @@ class FilesView(View):
         self._known = 0
         self._sorted_at = float("-inf")
 
+    @classmethod
+    def applies(cls, desk: Desk) -> bool:
+        """Whether files are told one by one: of a saved agreement only those that differ are known."""
+        return desk.state.survey is not None or desk.agreement is None
+
     def compose(self) -> ComposeResult:
         """The bar, its legend, the table."""
         yield LineView(self._overall, id="overall", height=1)
@@ -130,6 +135,8 @@ class FilesView(View):
 
     def _legend(self, width: int, _height: int) -> list[Line]:
         desk = self.desk
+        if not self.applies(desk):
+            return [line((" a saved agreement lists no files but those that differ", "dim"))]
         drawn = lines.legend(desk.watched, desk.state.survey, desk.mean_rate, desk.charset, width)
         if self.needle:
             shown = sum(isinstance(key, int) for key in self.table.keys)

@@ -11,8 +11,8 @@ from ..facts.ranksets import named
 from ..facts.status import Phase
 from ..present import words
 from ..present.sides import Sides
-from ..report import records
 from ..stream.messages import VerdictRow, Word
+from . import records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
