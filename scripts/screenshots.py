@@ -72,6 +72,12 @@ class Screen:
         for _ in range(3):
             await self._pause()  # type: ignore[misc]
 
+    async def press(self, key: str) -> None:
+        """A key, and what it brings."""
+        self._app.simulate_key(key)
+        for _ in range(5):
+            await self._pause()  # type: ignore[misc]
+
     def top(self) -> Cell | None:
         """What the first row's file does: files are sorted once a second."""
         view = self._app.view
@@ -181,7 +187,7 @@ async def ranks_views(folder: Path) -> None:
     stage = staging.set_up(folder, ranks=3, size=192 << 20, own_model=None, fault=True, say=lambda _line: None)
     master, rate = staging.free_address(), 16e6
     arguments = staging.rank_arguments(stage, 0, master, rate)
-    with staging.other_ranks(stage, master, rate, folder / "ranks.log"):
+    with staging.other_ranks(stage, master, rate, folder / "ranks.log", hold=True):
         async with screen(["ranks", *arguments], str(stage.folders[0]), start_view="ranks") as shown:
             await shown.until(
                 lambda desk: (
@@ -194,6 +200,9 @@ async def ranks_views(folder: Path) -> None:
             shown.save("ranks-reading")
             await shown.until(lambda desk: desk.agreement)
             shown.save("ranks-differ")
+            await shown.until(lambda desk: desk.held)
+            await shown.press("3")
+            shown.save("mismatch")
 
 
 def main() -> None:

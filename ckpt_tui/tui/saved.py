@@ -11,7 +11,7 @@ from ..facts.files import BROKEN_STATES, UNDECIDED_STATES, Role, Source, State
 from ..facts.status import Cell, Phase, RankStatus
 from ..report import verdicts
 from ..stream.codec import split_result
-from ..stream.messages import PROTOCOL, FileRow, Hello, Holding, Mode, RankRow, Survey, Watching
+from ..stream.messages import PROTOCOL, Bye, FileRow, Hello, Holding, Mode, RankRow, Survey, Watching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,12 +37,14 @@ def messages(result: Agreement | ScanResult) -> Iterator[Message]:
     if isinstance(result, Agreement):
         yield from (RankRow(status=status, heard=0.0) for status in _statuses(result))
         yield from split_result(result)
-        yield verdicts.agreement_verdict(result, result.created)
+        verdict = verdicts.agreement_verdict(result, result.created)
         yield Holding(ready=False, reason="this is a saved result")
     else:
         yield from _scan(result)
         yield from split_result(result)
-        yield verdicts.scan_verdict(result, result.created)
+        verdict = verdicts.scan_verdict(result, result.created)
+    yield verdict
+    yield Bye(code=verdict.code or 0)
 
 
 def _mode(result: Agreement | ScanResult) -> Mode:

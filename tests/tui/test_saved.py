@@ -55,6 +55,8 @@ def test_a_saved_scan_opens_with_its_files() -> None:
     async def check() -> None:
         async with driven(messages(found), start_view=view_of(found)) as screen:
             await screen.shows("DAMAGED", "1 shard truncated", "truncated: 12 bytes short", "cached, 3 d ago")
+            await screen.press("R")
+            await screen.shows("the worker has ended")
 
     run(check())
 
