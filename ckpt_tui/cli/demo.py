@@ -101,10 +101,15 @@ def _leave(number: int, _frame: object) -> None:
 
 
 def _headless(stage: Stage, master: str, max_rate: float, format_: str) -> int:
-    from ..demo.stage import rank_arguments
+    from ..demo.stage import end, rank_arguments, undisturbed
 
     command = [sys.executable, "-P", "-m", "ckpt_tui", "ranks", *rank_arguments(stage, 0, master, max_rate)]
+    processes: list[subprocess.Popen[bytes]] = []
     try:
-        return subprocess.run([*command, f"--format={format_}"], stdin=subprocess.DEVNULL, check=False).returncode
+        with undisturbed():
+            processes.append(subprocess.Popen([*command, f"--format={format_}"], stdin=subprocess.DEVNULL))
+        return processes[0].wait()
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+    finally:
+        end(processes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from ..present import units
 from . import model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..checkpoint import Checkpoint, CheckpointFile
 
@@ -145,18 +146,41 @@ def other_ranks(stage: Stage, master: str, max_rate: float, log: Path, *, hold: 
             for rank in range(1, len(stage.folders)):
                 arguments = rank_arguments(stage, rank, master, max_rate, hold=hold)
                 command = [sys.executable, "-P", "-m", "ckpt_tui", "ranks", *arguments]
-                processes.append(
-                    subprocess.Popen(
-                        command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                with undisturbed():
+                    processes.append(
+                        subprocess.Popen(
+                            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                        )
                     )
-                )
         yield
     finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            try:
-                process.wait(timeout=1)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        end(processes)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Signals wait until the block is left: one that raised inside Popen would leave a process that nobody knows of."""
+    came: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _frame: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for first in came[:1]:
+        signal.raise_signal(first)
+
+
+def end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """End those that still run: a second to leave, then they are killed."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
