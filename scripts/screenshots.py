@@ -41,7 +41,7 @@ SIZE = (120, 32)
 REPO = "example-org/Example-7B"
 SHARDS, SHARD_SHAPE = 24, (1024, 1024)
 SECONDS = 60
-WORKER = [sys.executable, "-P", "-m", "ckpt_tui", "_worker"]
+WORKER = [sys.executable, "-P", "-m", "ckpt_tui", "_worker", "--stay"]
 
 
 @asynccontextmanager
@@ -67,7 +67,7 @@ class Screen:
         end = time.monotonic() + SECONDS
         while not predicate(self._app.desk):
             if time.monotonic() > end:
-                raise RuntimeError(f"not in {SECONDS} s: {self._app.desk.state}")
+                raise RuntimeError(f"not in {SECONDS} s: {self._app.desk.state.verdict}")
             await self._pause()  # type: ignore[misc]
         for _ in range(3):
             await self._pause()  # type: ignore[misc]
@@ -176,6 +176,9 @@ async def files_views(folder: Path) -> None:
     async with screen(scanning(0.0), REPO) as shown:
         await shown.until(lambda desk: desk.state.result)
         shown.save("files-verified")
+        await shown.press("4")
+        await shown.until(lambda desk: desk.state.cached)
+        shown.save("cache")
     cut_short(snapshot / shard_name(7))
     async with screen(scanning(0.0), REPO) as shown:
         await shown.until(lambda desk: desk.state.result)
@@ -203,12 +206,25 @@ async def ranks_views(folder: Path) -> None:
             await shown.until(lambda desk: desk.held)
             await shown.press("3")
             shown.save("mismatch")
+            await shown.press("5")
+            shown.save("report")
+
+
+async def ranks_agreeing(folder: Path) -> None:
+    """Four ranks that hold the same."""
+    stage = staging.set_up(folder, ranks=4, size=96 << 20, own_model=None, fault=False, say=lambda _line: None)
+    master = staging.free_address()
+    arguments = staging.rank_arguments(stage, 0, master, 0)
+    with staging.other_ranks(stage, master, 0, folder / "ranks.log", hold=False):
+        async with screen(["ranks", *arguments], str(stage.folders[0]), start_view="ranks") as shown:
+            await shown.until(lambda desk: desk.agreement)
+            shown.save("ranks-agree")
 
 
 def main() -> None:
     """All views, one after the other."""
     OUT.mkdir(exist_ok=True)
-    for views in (files_views, ranks_views):
+    for views in (files_views, ranks_views, ranks_agreeing):
         with tempfile.TemporaryDirectory(prefix="ckpt-tui-") as folder:
             asyncio.run(views(Path(folder)))
 
