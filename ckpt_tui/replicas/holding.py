@@ -48,11 +48,10 @@ class Listed(NamedTuple):
         """One of them."""
         return Named(self.names[place], self.values[place], self.kinds[place])
 
-    def only(self, places: Iterable[int]) -> Listed:
+    def only(self, places: Sequence[int]) -> Listed:
         """Those at these places, in this order."""
-        chosen = list(places)
         names, values, kinds = self
-        return Listed([names[at] for at in chosen], [values[at] for at in chosen], [kinds[at] for at in chosen])
+        return Listed([names[at] for at in places], [values[at] for at in places], [kinds[at] for at in places])
 
 
 class Holding:
@@ -111,6 +110,8 @@ class Holding:
 
 def listed_of(named_tensors: NamedTensors) -> Listed:
     """The names as they were given. Raises CkptError for what is no name, or is there twice in its kind."""
+    if isinstance(named_tensors, dict) and set(map(type, named_tensors)) <= {str}:  # the usual, and nothing to check
+        return Listed(list(named_tensors), list(named_tensors.values()), [Kind.TENSORS] * len(named_tensors))
     pairs = named_tensors.items() if isinstance(named_tensors, Mapping) else named_tensors
     listed = Listed([], [], [])
     seen: dict[int, set[str]] = {id(kind): set() for kind in Kind}
@@ -140,7 +141,7 @@ def hold(
     out = (
         {at for at in order if any(fnmatchcase(everything.names[at], pattern) for pattern in local)} if local else set()
     )
-    listed = everything.only(at for at in order if at not in out)
+    listed = everything.only([at for at in order if at not in out] if out else order)
     quick = Quick(algorithm)
     digests = list(quick.digests(listed.values))
     rest = [place for place, digest in enumerate(digests) if digest is None]
