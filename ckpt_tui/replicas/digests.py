@@ -7,6 +7,8 @@ xxh3-128 the digest of a plain tensor's bytes is that of the same tensor's segme
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
@@ -23,8 +25,8 @@ __all__ = ["LEAF", "EntryPart", "entry_digest", "hash_of", "kind_digest", "name_
 
 _SEGMENT = domain(b"segment")
 _ENTRY = domain(b"replica-entry")
-#: The usual lengths of names and digests, as they stand before them.
-_LENGTHS = {length: integer(length) for length in range(256)}
+#: The lengths of names and digests, as they stand before them.
+_length = lru_cache(maxsize=4096)(integer)
 
 
 def _sha256(data: bytes | memoryview) -> bytes:
@@ -95,10 +97,9 @@ def kind_digest(kind: Kind, algorithm: Algorithm, names: Sequence[bytes], digest
     An entry that is undecided has an empty digest.
     """
     head = domain(b"replica-kind") + string(kind.value.encode()) + string(algorithm.value.encode())
-    fields = [head, integer(len(names))]
-    for name, digest in zip(names, digests, strict=True):
-        fields += (_LENGTHS.get(len(name)) or integer(len(name)), name, _LENGTHS[len(digest)], digest)
-    return _sha256(b"".join(fields))
+    # By columns: there may be very many.
+    rows = zip(map(_length, map(len, names)), names, map(_length, map(len, digests)), digests, strict=True)
+    return _sha256(head + integer(len(names)) + b"".join(chain.from_iterable(rows)))
 
 
 def state_digest(roots: Mapping[Kind, bytes]) -> bytes:

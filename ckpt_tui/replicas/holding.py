@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..facts.outcome import CkptError
@@ -64,9 +65,8 @@ class Holding:
         self._listed = listed
         self._digests = digests
         self._at_length = at_length
-        places: dict[int, list[int]] = {}  # an enumeration's member hashes slowly, and is there once
-        for place, kind in enumerate(listed.kinds):
-            places.setdefault(id(kind), []).append(place)
+        ids = list(map(id, listed.kinds))  # an enumeration's member hashes slowly, and is there once
+        places = {kind: list(compress(range(len(ids)), map(kind.__eq__, ids))) for kind in dict.fromkeys(ids)}
         self._places = {listed.kinds[some[0]]: some for some in places.values()}
         self.roots: Mapping[Kind, bytes] = {
             kind: kind_digest(

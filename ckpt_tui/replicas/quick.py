@@ -14,7 +14,7 @@ import torch
 from .digests import LEAF, hash_of, plain_heads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .kinds import Algorithm
 
@@ -27,16 +27,36 @@ _DTYPES = frozenset(
 
 
 class _Form(NamedTuple):
-    """What all tensors of a dtype and shape have in common: bytes, their type in ctypes, and how digests begin.
+    """What all tensors of a dtype and shape have in common: bytes, what shows them as ctypes, and how digests begin.
 
     `seen` are the digests of those hashed so far, by address: tied tensors are hashed once.
     """
 
     size: int
-    array: Any
+    memory: Callable[[int], Any]
     part: bytes
     entry: bytes
     seen: dict[int, bytes]
+
+
+class _Forms(dict[tuple[torch.dtype, torch.Size], _Form | None]):
+    """By dtype and shape; None for those that have to go the long way."""
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        super().__init__()
+        self._algorithm = algorithm
+
+    def __missing__(self, key: tuple[torch.dtype, torch.Size]) -> _Form | None:
+        """Make it, once."""
+        dtype, shape = key
+        size = shape.numel() * dtype.itemsize
+        form = None
+        if dtype in _DTYPES and 0 < size <= LEAF:
+            name = str(dtype).removeprefix("torch.")
+            part, entry = plain_heads(self._algorithm, name, tuple(shape), size)
+            form = _Form(size, (ctypes.c_ubyte * size).from_address, part, entry, {})
+        self[key] = form
+        return form
 
 
 class Quick:
@@ -44,7 +64,7 @@ class Quick:
 
     def __init__(self, algorithm: Algorithm) -> None:
         self._algorithm = algorithm
-        self._forms: dict[tuple[torch.dtype, torch.Size], _Form | None] = {}
+        self._forms = _Forms(algorithm)
         self.bytes = 0
         self.hashed = 0
 
@@ -58,28 +78,17 @@ class Quick:
             digest = None
             try:
                 if type(value) in _CLASSES and value.is_cpu:
-                    key = (value.dtype, value.shape)
-                    form = forms[key] if key in forms else self._form(*key)
+                    form = forms[value.dtype, value.shape]
                     if form is not None and value.is_contiguous() and not value.is_neg():
+                        size, memory, part, entry, seen = form
                         address, storage = value.data_ptr(), value.untyped_storage()
                         # Memory may have been freed, or cut: the long way says so.
-                        if address and address + form.size <= storage.data_ptr() + storage.nbytes():
-                            self.bytes += form.size
-                            digest = form.seen.get(address)
+                        if address and address + size <= storage.data_ptr() + storage.nbytes():
+                            self.bytes += size
+                            digest = seen.get(address)
                             if digest is None:
-                                leaf = hashed(form.array.from_address(address))
-                                digest = form.seen[address] = hashed(form.entry + hashed(form.part + leaf))
-                                self.hashed += form.size
+                                digest = seen[address] = hashed(entry + hashed(part + hashed(memory(address))))
+                                self.hashed += size
             except RuntimeError:  # sparse, nested, or inside a function transform: there is no shape, or no address
                 digest = None
             yield digest
-
-    def _form(self, dtype: torch.dtype, shape: torch.Size) -> _Form | None:
-        size = shape.numel() * dtype.itemsize
-        form = None
-        if dtype in _DTYPES and 0 < size <= LEAF:
-            name = str(dtype).removeprefix("torch.")
-            part, entry = plain_heads(self._algorithm, name, tuple(shape), size)
-            form = _Form(size, ctypes.c_ubyte * size, part, entry, {})
-        self._forms[dtype, shape] = form
-        return form

@@ -315,7 +315,7 @@ def late(rank: Rank) -> str:
 
 @pytest.mark.parametrize("work", [dying, late])
 def test_a_rank_that_dies_or_never_comes_ends_the_others_with_a_clear_error(work: Callable[[Rank], str]) -> None:
-    answers = [one for one in on_ranks(2, work, timeout=3) if one != "" and not isinstance(one, Died)]
+    answers = [one for one in on_ranks(2, work, timeout=6) if one != "" and not isinstance(one, Died)]
     assert [one.kind for one in answers] == [ControlLost]
     assert "compare a test: a rank is gone or did not come in time" in answers[0].text
 
