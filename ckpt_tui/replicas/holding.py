@@ -143,7 +143,7 @@ def hold(
     )
     listed = everything.only([at for at in order if at not in out] if out else order)
     quick = Quick(algorithm)
-    digests = list(quick.digests(listed.values))
+    digests = quick.digests(listed.values)
     rest = [place for place, digest in enumerate(digests) if digest is None]
     long = _AtLength([listed.at(place) for place in rest], algorithm, threads or default_threads())
     at_length = dict(zip(rest, long.held, strict=True))

@@ -14,7 +14,7 @@ import torch
 from .digests import LEAF, hash_of, plain_heads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from .kinds import Algorithm
 
@@ -68,27 +68,33 @@ class Quick:
         self.bytes = 0
         self.hashed = 0
 
-    def digests(self, values: Iterable[Any]) -> Iterator[bytes | None]:
+    def digests(self, values: Iterable[Any]) -> list[bytes | None]:
         """The digest of each entry; None for whatever has to go the long way.
 
         One loop, with what it needs in local names: each call saved counts.
         """
-        hashed, forms = hash_of(self._algorithm), self._forms
+        hashed, forms, classes = hash_of(self._algorithm), self._forms, _CLASSES
+        total = fresh = 0
+        found: list[bytes | None] = []
+        add = found.append
         for value in values:
             digest = None
             try:
-                if type(value) in _CLASSES and value.is_cpu:
+                if type(value) in classes and value.is_cpu:
                     form = forms[value.dtype, value.shape]
                     if form is not None and value.is_contiguous() and not value.is_neg():
                         size, memory, part, entry, seen = form
                         address, storage = value.data_ptr(), value.untyped_storage()
                         # Memory may have been freed, or cut: the long way says so.
                         if address and address + size <= storage.data_ptr() + storage.nbytes():
-                            self.bytes += size
+                            total += size
                             digest = seen.get(address)
                             if digest is None:
                                 digest = seen[address] = hashed(entry + hashed(part + hashed(memory(address))))
-                                self.hashed += size
+                                fresh += size
             except RuntimeError:  # sparse, nested, or inside a function transform: there is no shape, or no address
                 digest = None
-            yield digest
+            add(digest)
+        self.bytes += total
+        self.hashed += fresh
+        return found
