@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import BinaryIO
 
 _PR_SET_PDEATHSIG = 1
-_NICE = 5
+_NICE = 10
 
 
 def claim_stdout() -> int:

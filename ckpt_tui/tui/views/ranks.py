@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Ages are drawn again this often, and thousands of ranks are put into rows again no more often.
 _EVERY = 1.0
+#: Rows of thousands of ranks are drawn again this often.
+_MANY_EVERY = 0.3
 
 
 class RanksView(View):
@@ -35,7 +37,8 @@ class RanksView(View):
         super().__init__(desk, id="ranks")
         self._unfolded: set[int] = set()
         self._bundles: dict[int, rows.Bundle] = {}
-        self._drawn_at = self._bundled_at = float("-inf")
+        self._changed = False
+        self._drawn_at = self._bundled_at = self._mapped_at = float("-inf")
 
     @classmethod
     def applies(cls, desk: Desk) -> bool:
@@ -49,18 +52,29 @@ class RanksView(View):
         yield LineView(self._more, id="ranks-more")
 
     def update_rows(self, changes: Changes, *, force: bool = False) -> None:
-        """Draw the ranks when one of them has changed, and once a second for their ages."""
+        """Draw the ranks when one of them has changed, and once a second for their ages.
+
+        Thousands change all the time, and a key may come at any: their rows, their order and the matrix take turns.
+        """
         desk = self.desk
         now = desk.clock.monotonic()
-        if not (changes or force) and now - self._drawn_at < _EVERY:
+        force = force or changes.all
+        many = len(desk.state.ranks) > rows.MANY and not force
+        self._changed = self._changed or force or bool(changes)
+        every = _EVERY if not self._changed else _MANY_EVERY if many else 0.0
+        if now - self._drawn_at < every:
             return
-        self._drawn_at = now
-        if force or changes.all or now - self._bundled_at >= _EVERY or len(desk.state.ranks) <= rows.MANY:
+        self._drawn_at, self._changed = now, False
+        if not many or now - self._bundled_at >= _EVERY:
             self._bundled_at = now
             self._bundle()
-            self.query_one("#ranks-more", LineView).redraw()
-        else:
+            if many:
+                return
+        elif now - self._mapped_at < _EVERY:
             self.table.redraw()
+            return
+        self._mapped_at = now
+        self.query_one("#ranks-more", LineView).redraw()
 
     def _bundle(self) -> None:
         """Put the ranks into rows."""
