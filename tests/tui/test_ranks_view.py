@@ -201,8 +201,10 @@ def test_thousands_of_ranks_fold_by_host_and_are_sorted_once_a_second() -> None:
             # A cell of the matrix that stands for many shards shows the worst of them.
             assert screen.line_with("[8-15]").count("✗") == 1
             screen.source.feed(rank(8, bytes_done=streams.SHARDS * streams.SHARD_BYTES, doing="nearly there"))
-            screen.clock.forward(0.4)
-            await screen.until(lambda: "12 %" in screen.line_with("8-15"))
+            await screen.until(lambda: screen.app.desk.state.ranks[8].status.bytes_done)
+            await screen.until(lambda: screen.clock.forward(0.05) or "12 %" in screen.line_with("8-15"))
+            screen.clock.forward(1.1)
+            await screen.until(lambda: screen.app.view._bundled_at == screen.clock.monotonic())
             screen.source.feed(rank(4000, phase=Phase.FAILED, error="EIO"))
             await screen.until(lambda: screen.app.desk.state.ranks[4000].status.phase is Phase.FAILED)
             assert "EIO" not in screen.text
