@@ -209,6 +209,11 @@ def not_named(left_out: Sequence[NotCompared]) -> str:
     return f"{units.count(len(left_out), 'weight file')} that no index names, {total}"
 
 
+def unit_of(agreement: Agreement) -> str:
+    """What differences are listed by: files, or of tensors in memory their kinds."""
+    return "kind" if agreement.between is Between.REPLICAS else "file"
+
+
 def place(segment: DifferingSegment) -> str:
     """Where a segment lies in its file; of a tensor in memory, who holds what."""
     if segment.held:

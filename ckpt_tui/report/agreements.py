@@ -142,7 +142,7 @@ class _Writer:
         differences = self._agreement.differences
         if not differences:
             return
-        noun = "kind" if self._in_memory else "file"
+        noun = words.unit_of(self._agreement)
         yield Heading(2, (f"Differences: {units.count(len(differences), noun)}",))
         rows = [
             (

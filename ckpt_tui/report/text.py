@@ -208,7 +208,7 @@ def _differences(agreement: Agreement, sides: Sides) -> list[str]:
         lines += ["", *said]
     more = sum(map(len, list(alike.values())[LISTED:]))
     if more:
-        noun = "more kind" if agreement.between is Between.REPLICAS else "more file"
+        noun = f"more {words.unit_of(agreement)}"
         lines += ["", f"  and {units.count(more, noun)}"]
     return lines
 

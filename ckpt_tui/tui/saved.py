@@ -54,14 +54,16 @@ def _mode(result: Agreement | ScanResult) -> Mode:
 
 
 def _statuses(result: Agreement) -> Iterator[RankStatus]:
+    # What lies in memory alone is no file, and no cache has it.
+    in_memory = result.between is Between.REPLICAS
     for report in result.ranks:
         yield RankStatus(
             rank=report.rank,
             host=report.host,
             path=report.path,
             phase=Phase.FAILED if report.error is not None else Phase.DONE,
-            files_total=report.files,
-            files_done=report.files,
+            files_total=0 if in_memory else report.files,
+            files_done=0 if in_memory else report.files,
             files_cached=report.files_cached,
             error=report.error,
         )

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
-from ckpt_tui.facts.files import MissReason, Source, State
+from ckpt_tui.facts.agreement import Agreement, Between, Cause, CauseCode, DifferingSegment, Standing
+from ckpt_tui.facts.files import MissReason, SegmentKind, Source, State
 from ckpt_tui.report import json
 from ckpt_tui.tui.saved import messages, view_of
 from tests.tui import streams
@@ -37,6 +39,45 @@ def test_a_saved_agreement_opens_at_what_differs_as_far_as_it_was_drilled() -> N
             assert screen.source.commands == []
 
     run(check())
+
+
+def test_a_report_of_live_replicas_opens_at_its_tensors() -> None:
+    found = replicas()
+
+    async def check() -> None:
+        async with driven(messages(found), size=(120, 40), start_view=view_of(found)) as screen:
+            await screen.shows("DIFFER", "1 kind differs", "▾ parameters", "norm.weight", "dad907b786e9", "128 bytes")
+            assert "cause" not in screen.text
+            assert "of the file" not in screen.text
+            await screen.press("2")
+            await screen.shows("minority: 1 of 2 ranks", "1 kind differs", "1 of 15 differs: 1 in its bits")
+            assert "0/15" not in screen.text
+
+    run(check())
+
+
+def replicas() -> Agreement:
+    """One parameter that one of two ranks holds otherwise."""
+    tensor = DifferingSegment(
+        name="norm.weight", kind=SegmentKind.TENSOR, offset=0, length=128,
+        held={"A": "F32 [32] dad907b786e9", "B": "F32 [32] 8ea51dd47f55"},
+    )  # fmt: skip
+    cause = Cause(
+        code=CauseCode.UNKNOWN, summary="1 of 15 differs: 1 in its bits", facts=(), mend="", candidate=False
+    )  # fmt: skip
+    found = streams.agreement()
+    different = msgspec.structs.replace(
+        found.differences[0], file="parameters", segments=(tensor,), cause=cause,
+        groups={"A": "15 entries, c3712547fcb3", "B": "15 entries, 2c302242f41c"},
+    )  # fmt: skip
+    groups = [
+        msgspec.structs.replace(group, ranks=(rank,), copies=1, standing=standing, evidence=("1 of 2 ranks",))
+        for rank, (group, standing) in enumerate(zip(found.groups, (Standing.MAJORITY, Standing.MINORITY), strict=True))
+    ]
+    return msgspec.structs.replace(
+        found, between=Between.REPLICAS, world_size=2, differences=(different,), groups=tuple(groups),
+        ranks=tuple(msgspec.structs.replace(one, group="AB"[one.rank], files=15) for one in found.ranks[:2]),
+    )  # fmt: skip
 
 
 def test_a_saved_scan_opens_with_its_files() -> None:

@@ -17,7 +17,8 @@ def differences(agreement: Agreement, charset: Charset, room: int, rows: int) ->
     """At most `rows` lines about what is not the same; what does not fit is counted."""
     if not agreement.differences or rows < 2:
         return []
-    title = f" {units.count(len(agreement.differences), 'file differs', 'files differ')} "
+    unit = words.unit_of(agreement)
+    title = f" {units.count(len(agreement.differences), f'{unit} differs', f'{unit}s differ')} "
     rule = charset.rule * max(room - len(title) - 6, 0)
     drawn = [line("  ", (charset.rule * 2, "faint"), (title, "strong"), (rule, "faint"))]
     for difference in agreement.differences:
@@ -30,9 +31,9 @@ def differences(agreement: Agreement, charset: Charset, room: int, rows: int) ->
 
 def _difference(agreement: Agreement, difference: Difference, charset: Charset, room: int) -> list[Line]:
     """One file: where, who holds what, why, and what would mend it."""
-    lines = wrapped("file", charset.name(difference.file), room, "strong")
+    lines = wrapped(words.unit_of(agreement), charset.name(difference.file), room, "strong")
     for segment in difference.segments:
-        where = f"{units.size(segment.length)} at byte {segment.offset:,}"
+        where = units.size(segment.length) + ("" if segment.held else f" at byte {segment.offset:,}")
         name = charset.name(segment.name)
         label = labelled(segment.kind.value, line((name, "bad")))
         if width(label) + len(where) + 7 <= room:

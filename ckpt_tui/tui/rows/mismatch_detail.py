@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...facts import ranksets
-from ...facts.agreement import CauseCode
+from ...facts.agreement import Between, CauseCode
 from ...facts.drill import LEAF
-from ...present import drills, units
+from ...present import drills, units, words
 from ...stream.messages import DrillState
 from . import bits
 from .mismatch import Kind
@@ -106,7 +106,7 @@ class Detail:
         yield ()
         for place, one in enumerate(holds[:_FILES]):
             yield from self._text("" if place else "holds", f"{one.file}: {one.groups[letter]}")
-        yield from self._more(len(holds) - _FILES, "file")
+        yield from self._more(len(holds) - _FILES, words.unit_of(self._known.agreement))
 
     def _digest(self, label: str, digest: str | None) -> Iterator[Line]:
         for place, part in enumerate(_broken(digest or "not known", self._room - 16)):
@@ -122,9 +122,9 @@ class Detail:
         yield from self._text("", known.sides.told(known.agreement.summary))
         yield ()
         for one in known.agreement.differences[:_FILES]:
-            yield from self._text("file", one.file, "strong")
+            yield from self._text(words.unit_of(known.agreement), one.file, "strong")
             yield from self._cause(one, facts=False)
-        yield from self._more(len(known.agreement.differences) - _FILES, "file")
+        yield from self._more(len(known.agreement.differences) - _FILES, words.unit_of(known.agreement))
 
     def _file(self, difference: Difference, node: Node) -> Iterator[Line]:
         yield from self._heading(difference.file, difference.role.value)
@@ -173,7 +173,8 @@ class Detail:
             yield from self._found(segment, drill)
             yield from self._asked(node)
         else:
-            yield from self._text("size", f"{segment.length:,} bytes at byte {segment.offset:,} of the file")
+            where = "" if segment.held else f" at byte {segment.offset:,} of the file"
+            yield from self._text("size", units.count(segment.length, "byte") + where)
             yield from self._asked(node)
         yield from self._cause(difference)
 
@@ -281,7 +282,10 @@ class Detail:
         told = self._known.sides.told
         perhaps = "perhaps " if cause.candidate else ""
         if cause.code is CauseCode.UNKNOWN:
-            yield from self._text("cause", f"not known: {told(cause.summary)}")
+            # Of tensors in memory no cause is looked for: they have no file that could be damaged.
+            in_memory = self._known.agreement.between is Between.REPLICAS
+            label, lead = ("what", "") if in_memory else ("cause", "not known: ")
+            yield from self._text(label, f"{lead}{told(cause.summary)}")
         else:
             yield from self._text(
                 "cause", f"{perhaps}{cause.code.value}: {told(cause.summary)}", "strong" if facts else ""

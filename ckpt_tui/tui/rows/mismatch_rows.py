@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...facts.drill import LEAF
-from ...present import units
+from ...present import units, words
 from ...stream.messages import DrillState
 from .mismatch import Kind, Known, Node, Sort
 from .ranks import STANDINGS
@@ -38,7 +38,8 @@ def row(node: Node, known: Known, charset: Charset, *, opened: bool) -> TableRow
         case Kind.GAP:
             return TableRow(node, ((), ()), passed=True)
         case Kind.ROOT:
-            count = units.count(len(known.agreement.differences), "file differs", "files differ")
+            unit = words.unit_of(known.agreement)
+            count = units.count(len(known.agreement.differences), f"{unit} differs", f"{unit}s differ")
             return TableRow(node, (line((count, "head")), line(("differs", "head"))))
         case Kind.FILE:
             return _file(node, known, charset, opened=opened)
