@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 
 def main() -> None:
@@ -11,7 +12,14 @@ def main() -> None:
     _fill_standard_streams()
     from .cli.main import run
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if "textual" in sys.modules:
+        # Its input thread can outlive the screen, after a stop and a `fg`: it would hold the process up, and spin.
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _fill_standard_streams() -> None:
