@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..facts.agreement import Verdict
 from ..facts.drill import DRILL_BYTES
 from ..facts.outcome import CkptError, RanksDiffer
-from ..facts.ranksets import fold
 from ..present.safe import error_text, escape
-from ..report.saving import format_of, save
+from ..report.saving import save
+from .asked import asked_for, refused
 from .control import Control
 from .exchange import Exchange
-from .hearing import Question
 from .holding import hold
-from .kinds import Algorithm, Kind
 from .sentences import cut, raised
 
 if TYPE_CHECKING:
@@ -24,9 +22,8 @@ if TYPE_CHECKING:
     import torch.distributed as dist
 
     from ..facts.agreement import Agreement, DifferingSegment
+    from .asked import ReportPath
     from .holding import Holding, NamedTensors
-
-    ReportPath = str | os.PathLike[str]
 
 
 def assert_rank_equal(
@@ -55,48 +52,37 @@ def assert_rank_equal(
     its suffix; a file that is there is replaced.
 
     Raises ValueError for a group that is not Gloo, RanksDiffer with the same text on every rank where ranks differ or
-    where it cannot be decided, and ControlLost where a rank is gone or does not come within the group's timeout.
+    where it cannot be decided, and ControlLost where a rank is gone, does not come within the group's timeout, or is
+    at another phase or step. Undecided is also a call with which a rank can do nothing, and one that compares nothing.
     """
     control = Control(group)
-    if report is not None:
-        format_of(report)
-    question = Question(
-        phase=escape(phase), step=step, sets=_sets(sets, control.ranks), apart=frozenset(map(Kind, apart))
-    )
-    algorithm = Algorithm(digest)
-    call = {
-        "digest": algorithm.value,
-        "apart": escape(", ".join(sorted(question.apart))),
-        "local": escape(", ".join(sorted(local))),
-        "sets": " ".join(map(fold, question.sets)),
-        "drill_bytes": str(drill_bytes),
-    }
-    agreement = Exchange(control, question, _holding(named_tensors, algorithm, local), call, drill_bytes).compare()
+    asked = refused(control.ranks, phase, step)
+    holding: Holding | Exception
+    try:
+        asked = asked_for(
+            control.ranks,
+            phase=phase,
+            step=step,
+            digest=digest,
+            apart=apart,
+            local=local,
+            sets=sets,
+            drill_bytes=drill_bytes,
+            report=report,
+        )
+        holding = hold(named_tensors, asked.algorithm, local=asked.local)
+    except Exception as error:  # noqa: BLE001 - arguments are anybody's, and the others wait for this rank's answer
+        holding = error
+    agreement = Exchange(control, asked, holding).compare()
     differ = RanksDiffer(agreement, raised(agreement)) if agreement.verdict is not Verdict.AGREE else None
-    told = _reported(agreement, control, report)
+    told = _reported(agreement, control, asked.report)
     if differ is None:
         return agreement
     if told:
         differ.add_note(told)
+    if isinstance(holding, Exception):
+        raise differ from holding
     raise differ
-
-
-def _holding(named_tensors: NamedTensors, algorithm: Algorithm, local: Collection[str]) -> Holding | Exception:
-    """What this rank holds. What goes wrong here is told to the others, who wait for this rank's answer."""
-    try:
-        return hold(named_tensors, algorithm, local=tuple(local))
-    except Exception as error:  # noqa: BLE001 - iterating over names runs the caller's code
-        return error
-
-
-def _sets(sets: Sequence[Sequence[int]] | None, ranks: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The sets of global ranks, in order. Raises ValueError unless every rank of the group is in exactly one."""
-    if sets is None:
-        return (tuple(ranks),)
-    found = tuple(sorted(tuple(sorted(one)) for one in sets if one))
-    if sorted(rank for one in found for rank in one) != sorted(ranks):
-        raise ValueError(f"each of the control group's ranks {fold(ranks)} has to be in exactly one set")
-    return found
 
 
 def _reported(agreement: Agreement, control: Control, report: ReportPath | None) -> str:
@@ -121,7 +107,7 @@ def where_they_differ(
     """
     try:
         assert_rank_equal(
-            {name: value}, group=group, phase=f"where {cut(escape(name))} differs", drill_bytes=drill_bytes
+            {name: value}, group=group, phase=f"where {cut(escape(str(name)))} differs", drill_bytes=drill_bytes
         )
     except RanksDiffer as differ:
         if differ.agreement.verdict is not Verdict.DIFFER:

@@ -15,7 +15,6 @@ import xxhash
 
 from ..digest.host import host_name
 from ..facts.outcome import CkptError
-from ..facts.scan import DIGEST_LAYOUT
 from ..present.safe import error_text, escape, unexpected
 from .control import MAX_BYTES
 from .digests import state_digest
@@ -24,40 +23,30 @@ from .judging import Case
 from .looking import look
 from .messages import BadMessage, Outline, Row, Told, Vote, decode, encode, settled, shown_name
 from .sentences import moment
-from .values import shown
+from .values import Unreadable, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ..facts.agreement import Agreement
+    from .asked import Asked
     from .control import Control
-    from .hearing import Question
     from .holding import Held, Holding
 
 T = TypeVar("T")
 
 
 class Exchange:
-    """One comparison. `holding` is what this rank holds, or what kept it from knowing.
+    """One comparison. `holding` is what this rank holds, or what kept it from knowing."""
 
-    With `drill_bytes` as many bytes a side are looked into where tensors differ.
-    """
-
-    def __init__(
-        self,
-        control: Control,
-        question: Question,
-        holding: Holding | Exception,
-        call: Mapping[str, str],
-        drill_bytes: int = 0,
-    ) -> None:
-        self._drill_bytes = drill_bytes
+    def __init__(self, control: Control, asked: Asked, holding: Holding | Exception) -> None:
+        self._drill_bytes = asked.drill_bytes
         self._control = control
-        self._question = question
+        self._question = asked.question
         self._holding = None if isinstance(holding, Exception) else holding
         self._error = _why(holding) if isinstance(holding, Exception) else None
-        self._call = dict(call)
-        self._what = f"compare {moment(question.phase, question.step) or 'replicas'}"
+        self._call = dict(asked.call)
+        self._what = f"compare {moment(asked.question.phase, asked.question.step) or 'replicas'}"
         self._sent: Counter[int] = Counter()
 
     def compare(self) -> Agreement:
@@ -79,7 +68,9 @@ class Exchange:
                 outlines[rank] = outline
             else:
                 errors[rank] = next(one for one in (vote, outline) if isinstance(one, str))
-        hearing = Hearing(self._question, outlines, errors, called_alike=alike)
+        # Ranks that were not asked the same have no question in common, and still come to one answer.
+        question = self._question if alike else replace(self._question, sets=(self._control.ranks,), apart=frozenset())
+        hearing = Hearing(question, outlines, errors, called_alike=alike)
         told, bad = self._told(hearing)
         left_out = {one.name: one for rank in sorted(told) for one in told[rank].left_out}
         if not told and self._holding:
@@ -115,7 +106,7 @@ class Exchange:
         )
 
     def _vote(self, mine: Outline) -> Vote:
-        call = xxhash.xxh3_128_digest(encode([DIGEST_LAYOUT, sorted(self._call.items())]))
+        call = xxhash.xxh3_128_digest(encode(sorted(self._call.items())))
         return Vote(call, state_digest(mine.roots), whole=not mine.failed and not mine.undecided)
 
     def _told(self, hearing: Hearing) -> tuple[dict[int, Told], dict[int, str]]:
@@ -136,10 +127,13 @@ class Exchange:
         return told, bad
 
     def _table(self, hearing: Hearing) -> bytes:
-        """What this rank says where it is asked to say all."""
+        """What this rank says where it is asked to say all. Memory may have been freed since it was read."""
         if self._holding is None or not hearing.called_alike:
             return encode(Told(call=self._call, error=self._error))
-        kinds = {kind: tuple(map(_row, self._holding.kinds.get(kind, ()))) for kind in hearing.kinds_of(self._rank)}
+        try:
+            kinds = {kind: tuple(map(_row, self._holding.kinds.get(kind, ()))) for kind in hearing.kinds_of(self._rank)}
+        except Exception as error:  # noqa: BLE001 - the others wait for this rank's answer
+            return encode(Told(call=self._call, error=_why(error)))
         raw = encode(Told(call=self._call, kinds=kinds, left_out=self._holding.left_out))
         if len(raw) <= MAX_BYTES:
             return raw
@@ -147,7 +141,7 @@ class Exchange:
 
 
 def _why(error: Exception) -> str:
-    return error_text(error) if isinstance(error, CkptError) else unexpected(error)
+    return error_text(error) if isinstance(error, CkptError | Unreadable) else unexpected(error)
 
 
 def _read(unpack: Callable[[bytes], T], raw: bytes) -> T | str:

@@ -109,20 +109,29 @@ class Holding:
 
 
 def listed_of(named_tensors: NamedTensors) -> Listed:
-    """The names as they were given. Raises CkptError for what is no name, or is there twice in its kind."""
+    """The names as they were given. CkptError for what is no pair, no name or no kind, or is there twice."""
     if isinstance(named_tensors, dict) and set(map(type, named_tensors)) <= {str}:  # the usual, and nothing to check
         return Listed(list(named_tensors), list(named_tensors.values()), [Kind.TENSORS] * len(named_tensors))
     pairs = named_tensors.items() if isinstance(named_tensors, Mapping) else named_tensors
     listed = Listed([], [], [])
     seen: dict[int, set[str]] = {id(kind): set() for kind in Kind}
-    for pair in pairs:
+    try:
+        given = iter(pairs)
+    except TypeError:
+        raise CkptError(f"pairs of name and value are compared, not {_class(pairs)}") from None
+    for pair in given:
         if isinstance(pair, Named):
             name, value, kind = pair
         else:
-            (name, value), kind = pair, Kind.TENSORS
+            try:
+                (name, value), kind = pair, Kind.TENSORS
+            except (TypeError, ValueError):
+                raise CkptError(f"pairs of name and value are compared, and here is one {_class(pair)}") from None
         if not isinstance(name, str):
-            raise CkptError(f"a name is text, not {escape(type(name).__qualname__)}")
-        before = seen[id(kind)]
+            raise CkptError(f"a name is text, not {_class(name)}")
+        before = seen.get(id(kind))
+        if before is None:
+            raise CkptError(f"{escape(name)}: a kind is one of {', '.join(Kind)}, not {escape(repr(kind))}")
         if name in before:
             raise CkptError(f"{kind} {escape(name)}: is named twice")
         before.add(name)
@@ -130,6 +139,10 @@ def listed_of(named_tensors: NamedTensors) -> Listed:
         listed.values.append(value)
         listed.kinds.append(kind)
     return listed
+
+
+def _class(value: object) -> str:
+    return escape(type(value).__qualname__)
 
 
 def hold(

@@ -71,11 +71,27 @@ class Case:
         self._hearing = hearing
         self._told = told
         errors = {**hearing.errors, **bad, **{rank: one.error for rank, one in told.items() if one.error}}
-        if not hearing.called_alike:
-            errors |= sentences.other_calls({rank: one.call for rank, one in told.items()})
+        if hearing.called_alike:
+            errors |= self._nothing(frozenset(errors))
+        else:
+            errors |= sentences.other_calls({rank: one.call for rank, one in told.items() if rank not in errors})
+            # Votes told other calls apart, so that this is no agreement whatever the tables say.
+            errors = errors or dict.fromkeys(
+                hearing.outlines, "was called with something else, and does not say with what"
+            )
         self.errors = dict(sorted(errors.items()))
         self.sets = tuple(self._sets()) if hearing.called_alike else ()
         self.found = tuple(self._found())
+
+    def _nothing(self, failed: frozenset[int]) -> dict[int, str]:
+        """What to say of the ranks of a set in which none was given anything that decides: that is no agreement."""
+        outlines = self._hearing.outlines
+        errors: dict[int, str] = {}
+        for ranks in self.question.sets:
+            held = {kind for rank in ranks if rank in outlines for kind in outlines[rank].roots}
+            if not failed & set(ranks) and held <= self.question.apart:
+                errors |= dict.fromkeys(ranks, sentences.nothing(held))
+        return errors
 
     def _sets(self) -> Iterator[Set]:
         place = 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import torch.distributed as dist
 
     from ..facts.agreement import Agreement
-    from .check import ReportPath
+    from .asked import ReportPath
     from .holding import NamedTensors
 
 
@@ -67,8 +67,8 @@ class ReplicaCheck:
         self._every = every
         self._digest = digest
         self._report = report
-        self._apart = tuple(apart)
-        self._local = tuple(local)
+        self._apart = apart
+        self._local = local
         self._sets = sets
         self._entered: Counter[str] = Counter()
         self.statistics = Statistics()

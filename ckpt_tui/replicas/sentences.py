@@ -24,7 +24,7 @@ from ..present.sides import Sides
 from .kinds import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ..facts.drill import Drill
     from ..facts.files import Role
@@ -67,7 +67,15 @@ def other_calls(calls: Mapping[int, Mapping[str, str]]) -> dict[int, str]:
     return {
         rank: f"was called with {', '.join(f'{key} {cut(call[key])}' for key in unlike if key in call)}"
         for rank, call in calls.items()
+        if unlike
     }
+
+
+def nothing(kinds: Collection[Kind]) -> str:
+    """Where ranks were given nothing that decides, and of kinds that decide nothing these."""
+    if kinds:
+        return f"nothing was compared but {', '.join(sorted(kinds))}, which decide nothing"
+    return "nothing was compared: no name was given, or patterns left all of them out"
 
 
 def warnings(outlines: Mapping[int, Outline], question: Question) -> tuple[str, ...]:
