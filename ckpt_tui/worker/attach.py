@@ -14,12 +14,11 @@ from ..present import units
 from ..ranks.asking import Asker
 from ..ranks.store import StoreLost
 from ..ranks.viewer import Viewer
-from ..report import verdicts
 from ..stream import rows
-from ..stream.codec import split_result
 from ..stream.messages import DrillRow, DrillState, Holding, Level, Watching
 from .answers import Answers
 from .heard import Heard
+from .outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,9 +52,9 @@ class AttachJob:
         self._published: Sight | None = None
         self._watched: int | None = None
         self._rows: dict[int, FileRow] = {}
-        self._told = False
         self._wishes: SimpleQueue[Place | str] = SimpleQueue()
         self._holding: Holding | None = None
+        self._outcome = Outcome()
         self._answers = Answers()
         self._answered: Mapping[Place, DrillRow] = {}
         self._refused: dict[Place, DrillRow] = {}
@@ -166,17 +165,10 @@ class AttachJob:
             self._published = sight
             self._ranks(post, sight, now)
             self._files(post, sight)
+        self._outcome.publish(post, sight.agreement, sight.statuses.values(), now, strict=sight.strict)
         if sight.agreement is None:
             self._silence(post, now)
-            if (trouble := verdicts.ranks_trouble(sight.statuses.values())) is not None:
-                post.outbox.put(trouble)
-        elif not self._told:
-            self._told = True
-            post.warnings(sight.agreement.warnings)
-            for part in split_result(sight.agreement):
-                post.outbox.put(part)
-            post.outbox.put(verdicts.agreement_verdict(sight.agreement, now, strict=sight.strict))
-        if sight.agreement is not None:
+        else:
             post.outbox.put(self._holding or Holding(ready=False, reason=_not_held(sight)))
         self._answers.publish(post, {**self._refused, **self._answered})
 

@@ -15,12 +15,11 @@ from ..facts.status import Phase, RankStatus
 from ..present import units
 from ..present.safe import escape
 from ..ranks.status import StatusMaker
-from ..report import verdicts
 from ..stream import rows
-from ..stream.codec import split_result
 from ..stream.messages import DrillRow, DrillState, Holding
 from .answers import Answers
 from .files import FileRows
+from .outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,9 +63,9 @@ class CompareJob:
         self._files: FileRows | None = None
         self._agreement: Agreement | None = None
         self._holding: Holding | None = None
-        self._told = False
         self._wishes: SimpleQueue[Place | None] = SimpleQueue()
         self._rows: dict[Place, DrillRow] = {}
+        self._outcome = Outcome()
         self._answers = Answers()
 
     def work(self) -> None:
@@ -124,17 +123,7 @@ class CompareJob:
         for status in statuses.values():
             post.outbox.put(rows.rank_row(status, now))
         self._publish_files(post, statuses)
-        found = self._agreement
-        if found is None:
-            trouble = verdicts.ranks_trouble(statuses.values())
-            if trouble is not None:
-                post.outbox.put(trouble)
-        elif not self._told:
-            self._told = True
-            post.warnings(found.warnings)
-            for part in split_result(found):
-                post.outbox.put(part)
-            post.outbox.put(verdicts.agreement_verdict(found, now, strict=self._strict))
+        self._outcome.publish(post, self._agreement, statuses.values(), now, strict=self._strict)
         if self._holding is not None:
             post.outbox.put(self._holding)
         self._answers.publish(post, self._rows)

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from ..facts.files import Severity
 from ..facts.outcome import CkptError, Exit, Interrupted
 from ..present.safe import unexpected
+from ..stream.codec import split_result
 from ..stream.messages import Level, LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ..facts.agreement import Agreement
     from ..facts.clock import Clock
     from ..facts.files import Finding
-    from ..stream.messages import Place
+    from ..facts.scan import ScanResult
+    from ..stream.messages import Place, VerdictRow
     from ..stream.outbox import Outbox
 
 #: Findings that go into the log one by one, and characters of one line.
@@ -96,6 +99,13 @@ class Post:
         """What went wrong beside the files."""
         for text in texts:
             self.log(Level.WARNING, text)
+
+    def result(self, result: Agreement | ScanResult, verdict: VerdictRow) -> None:
+        """How it came out: what went wrong beside the files, the whole result, and its line."""
+        self.warnings(result.warnings)
+        for part in split_result(result):
+            self.outbox.put(part)
+        self.outbox.put(verdict)
 
 
 def reason_of(error: BaseException) -> tuple[int, str]:

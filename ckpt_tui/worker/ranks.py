@@ -9,15 +9,15 @@ from ..digest.host import host_name
 from ..facts.outcome import CkptError, agreement_code
 from ..present.safe import escape
 from ..ranks import Session
-from ..report import json, verdicts
+from ..report import json
 from ..report.write import write
 from ..stream import rows
-from ..stream.codec import split_result
 from ..stream.messages import DrillRow, DrillState, Level
 from .answers import Answers
 from .cached import Remembered
 from .files import FileRows
 from .heard import Heard
+from .outcome import Outcome
 
 if TYPE_CHECKING:
     from ..facts.agreement import Agreement
@@ -49,7 +49,7 @@ class RanksJob:
         self._host = host_name()
         self._heard = Heard()
         self._agreement: Agreement | None = None
-        self._surveyed = self._told = False
+        self._surveyed = False
         master, world_size = place.store, place.world_size
         self._join = (
             ""
@@ -61,6 +61,7 @@ class RanksJob:
         if not stay:
             self._leaving.set()
         self._session = Session(target, place, settings, clock=clock, note=self._notes.append, screen=True)
+        self._outcome = Outcome()
         self._answers = Answers()
         self._refused: dict[Place, DrillRow] = {}
         #: Made once this rank has its number.
@@ -163,16 +164,7 @@ class RanksJob:
             watched = own if self._wanted is None else self._wanted
             self._files.publish(post, statuses[watched], self._clock.monotonic())
         found = self._agreement
-        if found is None:
-            trouble = verdicts.ranks_trouble(statuses.values())
-            if trouble is not None:
-                post.outbox.put(trouble)
-        elif not self._told:
-            self._told = True
-            post.warnings(found.warnings)
-            for part in split_result(found):
-                post.outbox.put(part)
-            post.outbox.put(verdicts.agreement_verdict(found, now, strict=self._settings.strict))
+        self._outcome.publish(post, found, statuses.values(), now, strict=self._settings.strict)
         if found is not None and (holding := self._session.holding) is not None:
             post.outbox.put(holding)
         self._answers.publish(post, {**self._refused, **(self._session.held.rows if self._session.held else {})})

@@ -16,7 +16,6 @@ from ..present.safe import escape
 from ..ranks.status import StatusMaker
 from ..report import verdicts
 from ..stream import rows
-from ..stream.codec import split_result
 from ..stream.messages import Level
 from .cached import Remembered
 from .files import FileRows
@@ -134,7 +133,4 @@ class ScanJob:
             start.told = True
             known = start.scanner.survey().checkpoint.findings
             post.findings(finding for finding in done.findings if finding not in known)
-            post.warnings(done.warnings)
-            for part in split_result(done):
-                post.outbox.put(part)
-            post.outbox.put(verdicts.scan_verdict(done, self._clock.time()))
+            post.result(done, verdicts.scan_verdict(done, self._clock.time()))
