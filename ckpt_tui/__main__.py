@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 
 
 def main() -> None:
@@ -12,14 +11,7 @@ def main() -> None:
     _fill_standard_streams()
     from .cli.main import run
 
-    code = run(sys.argv[1:])
-    if "textual" in sys.modules:
-        # Its input thread can outlive the screen, after a stop and a `fg`: it would hold the process up, and spin.
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
-    sys.exit(code)
+    sys.exit(run(sys.argv[1:]))
 
 
 def _fill_standard_streams() -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..facts.scan import ScanResult
     from ..stream.playback import Player
     from ..stream.recording import Recorder
+    from .app import CkptApp
     from .sources import ChildSource
 
 __all__ = ["replay", "run", "show", "worker"]
@@ -34,19 +35,16 @@ def run(
     source = worker(["--stay", *worker_argv], recorder)
     try:
         from .app import CkptApp
-        from .farewell import part
 
         app = CkptApp(source, path=title, start_view=start_view, ascii_only=ascii_only, plain=plain)
         app.run()
     finally:
         source.close()
-    part(app.desk.state, title, app.desk.written)
-    return app.return_code or 0
+    return _left(app, title)
 
 
 def replay(player: Player, *, title: str, ascii_only: bool = False, plain: bool = False) -> int:
     """Open the screen on a recording and return the exit code, as `run` does."""
-    from .farewell import part
     from .replay import ReplayApp
 
     try:
@@ -54,23 +52,30 @@ def replay(player: Player, *, title: str, ascii_only: bool = False, plain: bool 
         app.run()
     finally:
         player.close()
-    part(app.desk.state, title, app.desk.written)
-    return app.return_code or 0
+    return _left(app, title)
 
 
 def show(result: Agreement | ScanResult, *, title: str, ascii_only: bool = False, plain: bool = False) -> int:
     """Open the screen on a saved result, without any worker. The code says whether that could be done."""
     from .app import CkptApp
-    from .farewell import exit_code, part
+    from .farewell import exit_code
     from .saved import messages, view_of
     from .sources import MemorySource
 
     source = MemorySource(messages(result))
     app = CkptApp(source, path=title, start_view=view_of(result), ascii_only=ascii_only, plain=plain)
     app.run()
-    part(app.desk.state, title)
-    code = app.return_code or 0
+    code = _left(app, title)
     return 0 if code == exit_code(app.desk.state) else code
+
+
+def _left(app: CkptApp, title: str) -> int:
+    """What is to be said when the screen is gone, and the code that it was left with."""
+    from .farewell import await_report, part
+
+    unwritten = await_report(app.desk.writing)
+    part(app.desk.state, title, [*app.desk.written, *unwritten])
+    return app.return_code or 0
 
 
 def worker(argv: Sequence[str], recorder: Recorder | None = None) -> ChildSource:

@@ -16,6 +16,7 @@ from ..present import units
 from ..stream.messages import Again, Mode, Pause, Release, Resync, Watch
 from ..stream.state import Changes, apply
 from .desk import Desk
+from .driver import TerminalDriver
 from .farewell import exit_code
 from .keys import KEYS, TABS, commands, shown
 from .rows import lines
@@ -82,7 +83,7 @@ class CkptApp(App[int]):
         clock: Clock | None = None,
     ) -> None:
         """`plain`: no colours of our own, as NO_COLOR asks."""
-        super().__init__(ansi_color=True if plain else None)
+        super().__init__(TerminalDriver, ansi_color=True if plain else None)
         self._source = source
         self.desk = Desk(charset(ascii_only=ascii_only), clock or SystemClock(), path)
         self.desk.heard_at = self.desk.clock.monotonic()

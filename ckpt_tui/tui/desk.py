@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..facts.status import RankStatus
     from ..stream.messages import FileRow
     from ..stream.state import Changes
+    from .aside import Aside
     from .rows.charset import Charset
 
 #: Seconds between two samples of the rate, and how many are kept.
@@ -57,6 +58,8 @@ class Desk:
     draft: Draft = field(default_factory=Draft)
     #: The paths of reports that were written, as escaped text.
     written: list[str] = field(default_factory=list)
+    #: The report on its way to its file, until it is said what became of it.
+    writing: Aside[str] | None = None
     _sampled_at: float = float("-inf")
 
     @property

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..stream.state import StreamState
+    from .aside import Aside
+
+#: Seconds after which it is said that a report is still being written, and after which it is given up.
+_SOON, _PATIENCE = 0.3, 20.0
 
 
 def exit_code(state: StreamState) -> int:
@@ -40,6 +44,24 @@ def farewell(state: StreamState, path: str, written: Sequence[str] = ()) -> list
         native = [entry.text for number, entry in state.logs.items() if number < 0][-3:]
         return [f"{Word.UNDECIDED}  the worker {how}: {path}", *(f"  {text}" for text in native)]
     return [f"{Word.STOPPED}  before a verdict: {path}", *reports]
+
+
+def await_report(writing: Aside[str] | None) -> list[str]:
+    """Wait for a report that was asked for just before the screen was left; what to say of one that is not there."""
+    if writing is None:
+        return []
+    if not writing.done.wait(_SOON):
+        with suppress(OSError):
+            sys.stderr.write("writing the report; ^C leaves without it\n")
+            sys.stderr.flush()
+        try:
+            if not writing.done.wait(_PATIENCE):
+                return ["not written: the file system does not answer"]
+        except KeyboardInterrupt:
+            return ["not written: it was not waited for"]
+    if writing.error:
+        return [f"not written: {writing.error}"]
+    return [] if writing.made else ["not written: there is a file of that name"]
 
 
 def part(state: StreamState, title: str, written: Sequence[str] = ()) -> None:

@@ -76,16 +76,3 @@ def test_no_time_at_all_to_wait_is_a_wrong_word(option: str, folder: Path) -> No
     told = shell(f'ranks "$MODEL" --world-size 1 {option} 0s', folder)
     assert told.returncode == Exit.USAGE
     assert b"'0s' is too short; 1s at least is needed" in told.stderr
-
-
-def test_a_thread_that_the_screen_left_behind_holds_nobody_up() -> None:
-    script = """
-import sys, threading
-import textual
-import ckpt_tui.__main__ as main
-threading.Thread(target=threading.Event().wait).start()
-sys.argv = ["ckpt-tui", "--version"]
-main.main()
-"""
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=False)
-    assert (ended.returncode, ended.stdout.startswith("ckpt-tui")) == (0, True)

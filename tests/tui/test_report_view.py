@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import sys
+import threading
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from ckpt_tui import tui
 from ckpt_tui.report import document as doc
-from ckpt_tui.report.saving import Format, render
+from ckpt_tui.report.saving import Format, render, save
+from ckpt_tui.tui.app import CkptApp
 from ckpt_tui.tui.farewell import farewell
 from ckpt_tui.tui.rows import report as rows
 from ckpt_tui.tui.rows.charset import ASCII, UNICODE
 from ckpt_tui.tui.rows.spans import width
+from ckpt_tui.tui.widgets import export
 from tests.tui import streams
 from tests.tui.screen import driven, run
 from tests.tui.test_files_view import HOSTILE
@@ -141,6 +147,65 @@ def test_what_cannot_be_written_is_said_and_leaves_nothing(here: Path) -> None:
         assert os.listdir(here) == []  # noqa: PTH208
 
     run(check())
+
+
+class Hearing(io.StringIO):
+    """Sets an event when anything is written to it."""
+
+    def __init__(self, heard: threading.Event) -> None:
+        super().__init__()
+        self._heard = heard
+
+    def write(self, text: str) -> int:
+        self._heard.set()
+        return super().write(text)
+
+
+def left_while_writing(monkeypatch: pytest.MonkeyPatch, waits: threading.Event) -> CkptApp:
+    """`e`, `enter` and at once `ctrl+c`, while the disk takes its time until an event is set."""
+
+    def slowly(*args: object, **options: object) -> None:
+        assert waits.wait(20)
+        save(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(export, "save", slowly)
+    apps: list[CkptApp] = []
+
+    async def check() -> None:
+        async with driven(streams.scanned()) as screen:
+            await screen.press("e")
+            await screen.shows("export the report")
+            await screen.press("enter", "ctrl+c")
+            await screen.until(lambda: screen.app.return_code is not None)
+            apps.append(screen.app)
+
+    run(check())
+    return apps[0]
+
+
+def test_a_report_that_was_asked_for_just_before_leaving_is_waited_for_and_told(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waited = threading.Event()
+    app = left_while_writing(monkeypatch, waited)
+    assert os.listdir(here) == []  # noqa: PTH208
+    monkeypatch.setattr(sys, "stderr", Hearing(waited))
+    assert tui._left(app, "") == 0
+    target = here / "GLM-5.3-Flash-EXL3-scan.md"
+    assert target.read_text()
+    assert f"  report    {target}\n" in capsys.readouterr().out
+
+
+def test_a_report_that_could_not_be_written_after_leaving_is_said(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "GLM-5.3-Flash-EXL3-scan.md").write_text("mine")
+    waited = threading.Event()
+    app = left_while_writing(monkeypatch, waited)
+    waited.set()
+    tui._left(app, "")
+    assert "  report    not written: there is a file of that name\n" in capsys.readouterr().out
+    assert (here / "GLM-5.3-Flash-EXL3-scan.md").read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", HOSTILE)

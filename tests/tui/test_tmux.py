@@ -50,6 +50,10 @@ class Terminal:
     def key(self, name: str) -> None:
         self._tmux("send-keys", name)
 
+    def reset(self) -> None:
+        """Nothing on the screen, and no mode on."""
+        self._tmux("send-keys", "-R")
+
     @property
     def screen(self) -> str:
         return self._tmux("capture-pane", "-p")
@@ -211,6 +215,27 @@ def test_to_the_shell_and_back(terminal: Terminal, checkpoint: Path) -> None:
     terminal.shows("READING", "q quit")
     terminal.key("q")
     wait_until(lambda: terminal.modes == "0 0 1", 5)
+
+
+def test_stopped_from_outside_it_takes_the_terminal_again_and_no_thread_more(
+    terminal: Terminal, checkpoint: Path
+) -> None:
+    terminal.run("set +m")  # the shell does not notice
+    terminal.run(command(checkpoint, SLOW))
+    terminal.shows("READING", "to go")
+    (screen,) = processes(terminal.folder, worker=False)
+    proc = Path(f"/proc/{screen}")
+    before = len(list((proc / "task").iterdir()))
+    os.kill(screen, signal.SIGSTOP)
+    wait_until(lambda: (proc / "stat").read_text().rpartition(")")[2].split()[0] == "T", 5)
+    terminal.reset()
+    os.kill(screen, signal.SIGCONT)
+    terminal.shows("READING", "q quit")
+    wait_until(lambda: terminal.modes == "1 1 0", 5)
+    wait_until(lambda: len(list((proc / "task").iterdir())) == before, 5)
+    begun = time.monotonic()
+    terminal.key("q")
+    leave(terminal, 130, begun)
 
 
 def test_no_colour_is_sent_where_none_is_wanted(tmp_path: Path, checkpoint: Path) -> None:

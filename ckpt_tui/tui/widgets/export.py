@@ -130,17 +130,18 @@ class Export(ModalScreen[None]):
                 if isinstance(error.__cause__, FileExistsError):
                     return ""
                 raise
-            return escape(str(path))
+            told = escape(str(path))
+            desk.written.append(told)  # also where the screen is gone by now: the shell is told
+            return told
 
         def then(path: str | None, error: str) -> None:
-            self._busy = False
+            self._busy, desk.writing = False, None
             self._finish(app, name, path, error)
 
-        aside(app, work, then)
+        desk.writing = aside(app, work, then)
 
     def _finish(self, app: App[int], name: str, path: str | None, error: str) -> None:
         if path:
-            self._desk.written.append(path)
             app.notify(f"written: {path}", timeout=4, markup=False)
             if self.is_current:
                 self.dismiss()
