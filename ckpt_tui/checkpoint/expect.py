@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,12 +18,29 @@ from .recorded import checksums, signing_manifest, stem_of, unused
 from .signing import BadManifest, NotSigned, parse_signed
 from .sums import parse_sums
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 #: A saved scan with the tables of 100,000 tensors is some tens of MB.
 _LIMIT = 1 << 30
 
 
 class _Head(msgspec.Struct):
     schema: str | None = None
+
+
+def read_all_expected(paths: Iterable[str]) -> tuple[Expected, ...]:
+    """What each of these files states, the same path once; UsageError with a line for every one that is of no use."""
+    found: list[Expected] = []
+    refused: list[str] = []
+    for path in dict.fromkeys(paths):
+        try:
+            found.append(read_expected(path))
+        except UsageError as error:
+            refused.append(str(error))
+    if refused:
+        raise UsageError("\n".join(refused))
+    return tuple(found)
 
 
 def read_expected(path: str) -> Expected:

@@ -22,11 +22,11 @@ from .names import Kind, kind_of
 from .opening import Look, RealPaths, look
 from .outline import holds, remember
 from .plan import plan_file, plan_folder
-from .presence import add_missing, note_presence, refuse_another
+from .presence import add_missing, note_presence, refuse_another, told_apart
 from .recorded import statements_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from ..facts.expected import Expected
@@ -46,18 +46,18 @@ def locate(
     include: tuple[str, ...] = (),
     rank_local: tuple[str, ...] = (),
     hub_cache: str | None = None,
-    expected: Expected | None = None,
+    expected: Sequence[Expected] = (),
     fail_on: Collection[str] = (),
     outlines: Outlines | None = None,
 ) -> Checkpoint:
     """Find a checkpoint, stat its files, parse their headers and audit the structure; no tensor byte is read.
 
     `target` is a folder, a weight file, a place in the hub cache, or `org/name[@revision]` in it. `rank_local` are
-    patterns of files that are each rank's own, listed and not compared. `expected` is what
-    its files should be by somebody's word, beside what lies with them; `fail_on` says what counts as an error
-    (`presence.MISSING`, `presence.EXTRA`). What `outlines` remembers of an index and its shards' headers is not parsed
-    again. UsageError where nothing can be checked or another repo's files are
-    expected, CkptError where it cannot be read at all; all else is a file's state or a finding.
+    patterns of files that are each rank's own, listed and not compared. `expected` is what its files should be by each
+    word that was handed over, beside what lies with them; `fail_on` says what counts as an error (`presence.MISSING`,
+    `presence.EXTRA`). What `outlines` remembers of an index and its shards' headers is not parsed again. UsageError
+    where nothing can be checked or another repo's files are expected, CkptError where it cannot be read at all; all
+    else is a file's state or a finding.
     """
     place = find(target, hub_cache)
     one_file = place.kind is CheckpointKind.FILE
@@ -67,13 +67,14 @@ def locate(
         add_extras(root, plan, include)
         leave_out(plan, rank_local)
     beside = statements_beside(root, _listed(root, plan), plan.findings)
-    statements = [*beside, *([expected] if expected else ())]
+    expected = told_apart(expected, beside)
+    statements = [*beside, *(one for one in expected if one not in beside)]
     records = Records(root, plan.findings, statements)
-    if expected is not None and not one_file:
+    if not one_file:
         add_missing(root, plan, expected, records)
     files = _inspect_all(place, root, plan, records)
-    if expected is not None:
-        refuse_another(expected, place, records)
+    for one in expected:
+        refuse_another(one, place, records)
     _audit(root, plan, files)
     if not one_file:
         note_presence(root, plan, files, statements, records, given=expected, fail_on=fail_on)

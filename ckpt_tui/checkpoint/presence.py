@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ..facts.expected import ClaimKind
 from ..facts.files import Severity, State
 from ..facts.outcome import UsageError
@@ -30,6 +32,19 @@ _ABSENT = {State.MISSING, State.BROKEN_LINK}
 _NEEDED = {Kind.WEIGHTS, Kind.INDEX, Kind.SIDECAR}
 
 
+def told_apart(expected: Sequence[Expected], beside: Sequence[Expected]) -> list[Expected]:
+    """What was handed over, under origins that no other record beside the checkpoint has.
+
+    `SHA256SUMS` in the folder where the command was started, say, and another one in the checkpoint's.
+    """
+    taken = {one.origin for one in beside}
+    replace = msgspec.structs.replace
+    return [
+        replace(one, origin=f"{one.origin} (handed over)") if one.origin in taken and one not in beside else one
+        for one in expected
+    ]
+
+
 def refuse_another(expected: Expected, place: Place, records: Records) -> None:
     """UsageError where what is expected is of another repo or revision than the files: all of it would differ."""
     repo_id = place.repo_id or records.repo_id
@@ -44,24 +59,24 @@ def refuse_another(expected: Expected, place: Place, records: Records) -> None:
         )
 
 
-def add_missing(root: Path, plan: Plan, expected: Expected, records: Records) -> None:
+def add_missing(root: Path, plan: Plan, expected: Sequence[Expected], records: Records) -> None:
     """Where only a listing says which shards there are, what is expected there and absent is a shard that is missing.
 
     An index says itself which shards there are. The hub states all that a repo holds, variants and formats that nobody
     asked for included; there only `fail_on` makes an error of what is absent.
     """
-    if expected.repo_id is not None and expected.kind is not ClaimKind.SAVED_SCAN:
-        return
+    telling = [one for one in expected if one.repo_id is None or one.kind is ClaimKind.SAVED_SCAN]
     for component in plan.components:
         if component.index is not None or not component.files:
             continue
         folder = component.files[0].rpartition("/")[0]
         kind = kind_of(component.files[0].rpartition("/")[2])
-        for escaped, _ in records.named_in(expected):
-            name = unescape(escaped)
-            ours = name.rpartition("/")[0] == folder and kind_of(name.rpartition("/")[2]) is kind
-            if ours and name not in component.files and look(root / name).state in _ABSENT:
-                component.by_record[name] = expected.origin
+        for one in telling:
+            for escaped, _ in records.named_in(one):
+                name = unescape(escaped)
+                ours = name.rpartition("/")[0] == folder and kind_of(name.rpartition("/")[2]) is kind
+                if ours and name not in component.files and look(root / name).state in _ABSENT:
+                    component.by_record.setdefault(name, one.origin)
         component.files = sorted([*component.files, *component.by_record])
 
 
@@ -72,22 +87,23 @@ def note_presence(
     statements: Sequence[Expected],
     records: Records,
     *,
-    given: Expected | None,
+    given: Sequence[Expected],
     fail_on: Collection[str],
 ) -> None:
-    """Compare what is on record with what is there. `given` is the one statement that was handed over."""
+    """Compare what is on record with what is there. `given` are the statements that were handed over."""
     listings: dict[str, set[str]] = {}
     for one in statements:
         listings.setdefault(one.origin, set()).update(unescape(name) for name, _ in records.named_in(one))
     if MISSING in fail_on or EXTRA in fail_on:
         for name, origin in records.listed():
             listings.setdefault(origin, set()).add(name)
+    own_origins = {one.origin for one in given}
     for origin, names in listings.items():
-        own = given is not None and origin == given.origin
+        own = origin in own_origins
         severity = Severity.ERROR if MISSING in fail_on else Severity.WARNING if own else Severity.NOTE
         _note_absent(root, plan, files, origin, names, severity=severity)
     recorded = set[str]().union(*listings.values())
-    if given is not None or (EXTRA in fail_on and recorded):
+    if given or (EXTRA in fail_on and recorded):
         _note_unexpected(plan, files, recorded, fail_on)
     if EXTRA in fail_on and (extras := [name for name in plan.extras if name not in recorded]):
         message = f"{count(len(extras), 'weight file')} that nothing names: {some(extras)}"

@@ -110,6 +110,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _complain(text: str) -> None:
-    """A line on stderr, if it takes one: the code has to be right either way."""
+    """A line for each of the text's on stderr, if it takes one: the code has to be right either way."""
     with suppress(OSError):
-        print(f"ckpt-tui: {text}", file=sys.stderr, flush=True)
+        for line in text.splitlines():
+            print(f"ckpt-tui: {line}", file=sys.stderr, flush=True)

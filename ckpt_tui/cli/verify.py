@@ -36,7 +36,12 @@ class FailOn(click.ParamType[tuple[str, ...]]):
 
 @click.command()
 @click.argument("path")
-@click.option("--expect", metavar="FILE", help="What to expect: a checksum file, saved scan, manifest or signature.")
+@click.option(
+    "--expect",
+    multiple=True,
+    metavar="FILE",
+    help="What to expect: a checksum file, saved scan, manifest or signature. May be given again.",
+)
 @click.option("--online", is_flag=True, help="Expect what the hub says now; asks it through huggingface_hub.")
 @click.option("--repo", metavar="ORG/NAME[@REV]", help="Where on the hub PATH comes from.  [default: as PATH says]")
 @click.option("--save-manifest", metavar="FILE", help="Write what the hub says to a file, for --expect elsewhere.")
@@ -51,7 +56,7 @@ class FailOn(click.ParamType[tuple[str, ...]]):
 def command(
     *,
     path: str,
-    expect: str | None,
+    expect: tuple[str, ...],
     online: bool,
     repo: str | None,
     save_manifest: str | None,
@@ -69,22 +74,21 @@ def command(
     """Does this checkpoint keep every hash that is on record of it?
 
     Records are found by themselves: in the hub cache, beside a download, in a git-lfs clone, in SHA256SUMS and signing
-    manifests beside the checkpoint. --expect and --online add one. docs/claims.md says what each of them proves.
+    manifests beside the checkpoint. --expect and --online add theirs, and all are checked. docs/claims.md says what
+    each of them proves.
     """
     if scan["fast"] and not sizes_only:
         raise click.UsageError("--fast leaves out the sha256 that recorded hashes are made of")
-    if expect is not None and online:
-        raise click.UsageError("--expect or --online: one of them says what to expect")
     if not online and (repo is not None or save_manifest is not None):
         raise click.UsageError(f"{'--repo' if repo is not None else '--save-manifest'} goes with --online")
     check_report(report, redact=redact, force=force)
-    expected: Expected | None = None
-    if expect is not None:
-        from ..checkpoint.expect import read_expected
+    expected: tuple[Expected, ...] = ()
+    if expect:
+        from ..checkpoint.expect import read_all_expected
 
-        expected = read_expected(expect)
+        expected = read_all_expected(expect)
     if online:
-        expected = _asked(path, repo, save_manifest)
+        expected += (_asked(path, repo, save_manifest),)
     settings = scan_settings(identity_only=sizes_only, segments=save is not None, **scan)
     result = scanned(path, msgspec.structs.replace(settings, expected=expected, fail_on=fail_on))
     if isinstance(result, int):

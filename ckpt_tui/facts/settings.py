@@ -33,7 +33,7 @@ class ScanSettings(Fact, frozen=True, kw_only=True):
     #: The local hub cache; None: as huggingface_hub resolves it.
     hub_cache: str | None = None
     #: What the files should be by somebody's word, beside what lies with them.
-    expected: Expected | None = None
+    expected: tuple[Expected, ...] = ()
     #: What of that is an error: `missing`, `extra`.
     fail_on: tuple[str, ...] = ()
 

@@ -207,7 +207,7 @@ def test_sums_made_from_unwritten_bytes_do_not_clear_them(tmp_path: Path, settin
 
 
 def expect(settings: ScanSettings, path: Path, *fail_on: str) -> ScanSettings:
-    return msgspec.structs.replace(settings, expected=read_expected(str(path)), fail_on=fail_on)
+    return msgspec.structs.replace(settings, expected=(read_expected(str(path)),), fail_on=fail_on)
 
 
 def manifest(folder: Path, *names: str, **change: object) -> Manifest:
@@ -228,7 +228,7 @@ def test_a_manifest_is_expected_with_sizes_and_hashes(folder: Path, tmp_path: Pa
     assert claims(result, S1) == [("hub-manifest", str(saved), True)]
     assert scan_word(result) == "VERIFIED"
     (folder / S2).write_bytes((folder / S2).read_bytes() + b"x")
-    found = locate(str(folder), expected=read_expected(str(saved)))
+    found = locate(str(folder), expected=(read_expected(str(saved)),))
     assert next(file.state for file in found.files if file.name == S2) is State.OVERLONG
 
 

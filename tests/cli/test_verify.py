@@ -123,6 +123,57 @@ def test_expect_takes_a_checksum_file_and_a_saved_scan(folder: Path, env: dict[s
     assert run(env, folder, "--expect", folder / "config.json").returncode == 2
 
 
+def test_expect_may_be_given_again_and_every_word_is_checked_under_its_own_origin(
+    folder: Path, env: dict[str, str], tmp_path: Path
+) -> None:
+    sums, saved, other = tmp_path / "SUMS", tmp_path / "scan.json", tmp_path / "other.sums"
+    sums.write_text("".join(f"{etag(name, (folder / name).read_bytes())}  {name}\n" for name in (S1, S2)))
+    assert run(env, folder, "--save", saved).returncode == 0
+    both = run(env, folder, "--expect", sums, "--expect", saved, "--expect", sums)
+    assert both.stdout.startswith("VERIFIED"), both.stdout
+    assert f"✓ {sums}: 2 kept" in both.stdout
+    assert f"✓ {saved}: 5 kept" in both.stdout
+    other.write_text(f"{'1' * 64}  {S1}\n{etag(S2, (folder / S2).read_bytes())}  {S2}\n")
+    broken = run(env, folder, "--expect", sums, "--expect", saved, "--expect", other, "--json")
+    assert broken.returncode == 1
+    result = json.loads(broken.stdout)
+    claims = {file["name"]: [(claim["origin"], claim["holds"]) for claim in file["claims"]] for file in result["files"]}
+    assert claims[S1] == [(str(sums), True), (str(saved), True), (str(other), False)]
+    assert claims[S2] == [(str(sums), True), (str(saved), True), (str(other), True)]
+    assert claims["config.json"] == [(str(saved), True)]
+    (said,) = [one["message"] for one in result["findings"] if one["code"] == "claims-contradict"]
+    assert said.startswith(f"{S1}: ")
+    assert f"by {sums} and {'1' * 12} by {other}" in said
+
+
+def test_each_file_that_nothing_can_be_expected_of_gets_its_line(
+    folder: Path, env: dict[str, str], tmp_path: Path
+) -> None:
+    sums, torn = tmp_path / "SUMS", tmp_path / "torn.json"
+    sums.write_text(f"{etag(S1, (folder / S1).read_bytes())}  {S1}\n")
+    torn.write_bytes(b'{"schema": "ckpt-tui/scan/1", "files": [')
+    given = [torn, sums, tmp_path / "nowhere", folder]
+    done = run(env, folder, *(word for path in given for word in ("--expect", path)))
+    assert (done.returncode, done.stdout) == (2, "")
+    lines = done.stderr.splitlines()
+    assert [line.partition(": ")[2].partition(": ")[0] for line in lines] == [str(torn), str(given[2]), str(folder)]
+
+
+def test_a_checksum_file_of_the_same_name_as_the_checkpoints_own_is_told_from_it(
+    folder: Path, env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, given = folder / "SHA256SUMS", tmp_path / "SHA256SUMS"
+    own.write_text(f"{etag(S1, (folder / S1).read_bytes())}  {S1}\n")
+    given.write_text(f"{'1' * 64}  {S1}\n")
+    monkeypatch.chdir(tmp_path)
+    broken = run(env, folder, "--expect", "SHA256SUMS")
+    assert broken.returncode == 1
+    assert "✓ SHA256SUMS: 1 kept" in broken.stdout
+    assert "✗ SHA256SUMS (handed over): 1 broken" in broken.stdout
+    monkeypatch.chdir(folder)
+    assert "✓ SHA256SUMS: 1 kept" in run(env, folder, "--expect", "SHA256SUMS").stdout
+
+
 @pytest.mark.parametrize("suffix", ["md", "html", "json"])
 def test_what_was_found_goes_into_a_report(suffix: str, folder: Path, env: dict[str, str], tmp_path: Path) -> None:
     sums, report = tmp_path / "SUMS", tmp_path / f"report.{suffix}"
@@ -159,7 +210,6 @@ def test_fail_on_turns_what_is_absent_or_unexpected_into_code_one(
         ("--save-manifest", "m.json"),
         ("--online",),
         ("--online", "--repo", "../x"),
-        ("--online", "--expect", "x", "--repo", REPO),
     ],
 )
 def test_words_that_do_not_go_together_are_wrong_usage(
@@ -179,6 +229,9 @@ def test_a_manifest_carries_the_hubs_word_to_where_no_hub_is(
         assert online_.stdout.startswith("VERIFIED")
         assert f"✓ the hub ({address}): 5 kept" in online_.stdout
         assert "README.md" in online_.stdout
+        both = run(env | {"HF_ENDPOINT": address}, folder, "--online", "--repo", REPO, "--expect", saved)
+        assert f"✓ {saved}: 5 kept" in both.stdout, both.stderr
+        assert f"✓ the hub ({address}): 5 kept" in both.stdout
     manifest = json.loads(saved.read_bytes())
     assert (manifest["schema"], manifest["repo_id"], manifest["revision"]) == (MANIFEST_SCHEMA, REPO, COMMIT)
     assert manifest["fetched"] > 0
