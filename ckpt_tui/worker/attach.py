@@ -93,6 +93,9 @@ class AttachJob:
             while (ended := self._turn(asker)) is None:
                 self._leaving.wait(self._viewer.interval)
             why = ended
+        except StoreLost:
+            why = f"the store on {self._address} answers no more, as when a session has ended"
+            raise
         except CkptError as error:
             why = str(error)
             raise
@@ -211,7 +214,9 @@ class AttachJob:
 
     def _watch(self) -> None:
         if self._leaving.is_set():
-            raise Interrupted("left before a verdict; the session goes on")
+            before = self._sight is None or self._sight.agreement is None
+            what = "left before a verdict" if before else "this viewer has left"
+            raise Interrupted(f"{what}; the session goes on")
 
 
 def _not_held(sight: Sight) -> str:

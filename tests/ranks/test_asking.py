@@ -5,28 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ckpt_tui.facts.agreement import DifferingSegment
-from ckpt_tui.facts.clock import SystemClock
 from ckpt_tui.facts.files import SegmentKind
 from ckpt_tui.ranks.asking import PATIENCE, Asker, Questions
 from ckpt_tui.ranks.messages import Party, Told, encode
 from ckpt_tui.ranks.store import Store
 from ckpt_tui.stream.messages import DrillState, Place
+from tests.support.clocks import StillClock
 
 ONE, OTHER = Place(file="one"), Place(file="other")
 
 
-class Hands(SystemClock):
-    """A clock whose hands are moved."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 def asker(store: Store, rank: int | None = None) -> Asker:
-    return Asker(Questions(store, "s"), Hands(), rank)
+    return Asker(Questions(store, "s"), StillClock(), rank)
 
 
 def places(questions: Questions) -> list[Place | None]:
@@ -75,8 +65,8 @@ def test_a_lead_that_dies_and_an_answer_that_never_comes_are_failures_that_may_b
     assert one.rows[ONE].error == "rank 0, which was to answer, is gone: ask again"
     one.ask(ONE)
     assert one.rows[ONE].state is DrillState.PENDING
-    assert isinstance(one.clock, Hands)
-    one.clock.now = PATIENCE + 1
+    assert isinstance(one.clock, StillClock)
+    one.clock.forward(PATIENCE + 1)
     one.look({})
     assert one.rows[ONE].error == "no answer in time: ask again"
     one.ask(OTHER)

@@ -32,24 +32,9 @@ from ckpt_tui.ranks.telemetry import pulse_key
 from ckpt_tui.ranks.viewer import SessionOver, Sight, Viewer, statuses
 from ckpt_tui.stream import rows
 from ckpt_tui.stream.messages import Survey
+from tests.support.clocks import StillClock
 
 Connections = Callable[[], Store]
-
-
-class Clock:
-    """A clock that tests move."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def listed(**changes: object) -> bytes:
@@ -81,7 +66,7 @@ class Stage:
 
     store: Store
     viewer: Viewer
-    clock: Clock
+    clock: StillClock
     scope: str = "ckpt-tui"
 
     def enter(self, call: int = 1, *, left: str | None = None) -> None:
@@ -98,7 +83,7 @@ class Stage:
 
 @pytest.fixture
 def stage(connections: Connections) -> Iterator[Stage]:
-    store, clock = connections(), Clock()
+    store, clock = connections(), StillClock()
     viewer = Viewer(store.address, clock=clock, watch=nothing, note=lambda _line: None)
     yield Stage(store, viewer, clock)
     viewer.close()
@@ -152,7 +137,7 @@ def test_a_launchers_scope_of_any_text_is_found(stage: Stage) -> None:
 def test_a_session_that_all_have_left_without_a_verdict_is_over(stage: Stage) -> None:
     stage.enter(left="interrupted")
     stage.look()
-    stage.clock.sleep(3)
+    stage.clock.forward(3)
     with pytest.raises(SessionOver, match="has ended: rank 0: interrupted; rank 1: interrupted"):
         stage.viewer.look()
 

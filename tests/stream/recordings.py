@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ckpt_tui.stream.codec import encode
 from ckpt_tui.stream.messages import Beat, Bye, Message, RankRow, Row, Snapshot
 from ckpt_tui.stream.recording import Recorder
+from tests.support.clocks import StillClock
 from tests.tui import streams
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def record(path: Path, messages: Iterable[tuple[float, Message]]) -> Path:
     """A recording of these messages, at these seconds."""
-    clock = streams.StillClock()
+    clock = StillClock()
     start = clock.mono
     recorder = Recorder(str(path), clock)
     for seq, (at, message) in enumerate(messages, 1):

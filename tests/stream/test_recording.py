@@ -15,6 +15,7 @@ from ckpt_tui.stream.playback import Player
 from ckpt_tui.stream.recording import Recorder, Recording
 from ckpt_tui.stream.state import StreamState, apply
 from tests.stream.recordings import minute, record
+from tests.support.clocks import StillClock
 from tests.tui import streams
 
 
@@ -22,7 +23,7 @@ class Watched:
     """A recording being played, and what is known of it."""
 
     def __init__(self, path: Path, *, speed: float = 1.0) -> None:
-        self.clock = streams.StillClock()
+        self.clock = StillClock()
         self.player = Player(Recording(str(path)), self.clock, speed=speed)
         self.state = StreamState()
 
@@ -163,19 +164,19 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
     path = tmp_path / "a.rec"
     path.write_bytes(b"precious")
     with pytest.raises(UsageError, match="is there already; --force replaces it"):
-        Recorder(str(path), streams.StillClock())
+        Recorder(str(path), StillClock())
     assert path.read_bytes() == b"precious"
-    Recorder(str(path), streams.StillClock(), force=True).close()
+    Recorder(str(path), StillClock(), force=True).close()
     assert path.read_bytes() == b""
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CkptError, match="could not be made: ENOENT"):
-        Recorder(str(tmp_path / "none" / "a.rec"), streams.StillClock())
+        Recorder(str(tmp_path / "none" / "a.rec"), StillClock())
 
 
 def test_a_full_disk_ends_the_recording_with_one_warning() -> None:
-    recorder = Recorder("/dev/full", streams.StillClock(), force=True)
+    recorder = Recorder("/dev/full", StillClock(), force=True)
     said = [recorder.take(encode(seq, streams.hello())) for seq in (1, 2, 3)]
     assert [line is not None for line in said] == [True, False, False]
     assert said[0] is not None
@@ -184,7 +185,7 @@ def test_a_full_disk_ends_the_recording_with_one_warning() -> None:
 
 
 def test_a_snapshot_is_asked_for_before_30_seconds_are_over() -> None:
-    clock = streams.StillClock()
+    clock = StillClock()
     recorder = Recorder("/dev/null", clock, force=True)
     asked = []
     for second in range(1, 121):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckpt_tui.tui.app import CkptApp
 from ckpt_tui.tui.sources import MemorySource
-from tests.tui.streams import StillClock
+from tests.support.clocks import StillClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable

@@ -51,31 +51,12 @@ from ckpt_tui.stream.messages import (
     Word,
 )
 from ckpt_tui.stream.state import StreamState, apply
+from tests.support import clocks
 
-NOW = 1_790_000_000.0
+NOW = clocks.NOW
 GIB = 1 << 30
 SHARDS = 33
 SHARD_BYTES = int(5.77 * GIB)
-
-
-class StillClock:
-    """A clock that moves only when it is told to."""
-
-    def __init__(self) -> None:
-        self.wall, self.mono = NOW, 1000.0
-
-    def time(self) -> float:
-        return self.wall
-
-    def monotonic(self) -> float:
-        return self.mono
-
-    def sleep(self, seconds: float) -> None:
-        self.forward(seconds)
-
-    def forward(self, seconds: float) -> None:
-        self.wall += seconds
-        self.mono += seconds
 
 
 def hello(mode: Mode = Mode.SCAN) -> Hello:

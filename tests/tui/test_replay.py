@@ -9,6 +9,7 @@ from ckpt_tui.stream.playback import Player
 from ckpt_tui.stream.recording import Recording
 from ckpt_tui.tui.replay import ReplayApp
 from tests.stream.recordings import minute, record
+from tests.support.clocks import StillClock
 from tests.tui import streams
 from tests.tui.screen import Driven, run
 
@@ -17,7 +18,7 @@ def on_screen(path: Path, check: object) -> None:
     """Run `check(screen)` on the recording's screen, whose clock stands still unless it is moved."""
 
     async def watched() -> None:
-        clock = streams.StillClock()
+        clock = StillClock()
         player = Player(Recording(str(path)), clock)
         app = ReplayApp(player, path=str(path))
         async with app.run_test(size=(120, 32), notifications=True) as pilot:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ckpt_tui.facts.agreement import Agreement
 from ckpt_tui.facts.status import Phase
-from ckpt_tui.stream.messages import Descend, DrillState, Place, Release, Watch, Word
+from ckpt_tui.stream.messages import Descend, DrillState, Place, Quit, Release, Watch, Word
 from ckpt_tui.stream.state import StreamState
 from tests.support.checkpoints import flip_bit, payload_offset, write_checkpoint
 from tests.support.ranks import Ended, Ranks, free_port
@@ -104,17 +104,23 @@ def test_a_lost_rank_is_named_and_the_verdict_of_the_others_is_shown(tmp_path: P
 def test_ranks_that_are_held_answer_a_viewer_and_are_let_go_by_its_word_not_by_its_leaving(tmp_path: Path) -> None:
     folders = copies(tmp_path, 2)
     place = Place(file="model-00002-of-00002.safetensors")
-    with Ranks(2, ("--hold=30s",)) as ranks:
+    with Ranks(2, ("--hold=30s",)) as ranks, watching(attach(ranks.port)) as stopped:
         with watching(attach(ranks.port)) as first:
             ranks.start(0, folders[0])
+            stopped.until(lambda state: state.ranks)
             first.until(lambda state: state.ranks)
             with watching(attach(ranks.port)) as second:
                 second.until(lambda state: state.ranks)
                 ranks.start(1, folders[1])
-                for viewer in (first, second):
+                for viewer in (first, second, stopped):
                     viewer.until(lambda state: state.holding and state.holding.ready)
+                os.kill(stopped.source.pid, signal.SIGSTOP)
                 second.source.send(Descend(place=place))
                 (segment,) = second.until(lambda state: answered(state, place)).drills[place].segments
+                second.source.send(Quit())
+                holding = second.until(lambda state: state.over).holding
+                assert holding is not None
+                assert holding.reason == "this viewer has left; the session goes on"
             below = Place(file=place.file, kind=segment.kind, name=segment.name, offset=segment.offset)
             first.source.send(Descend(place=below))
             drill = first.until(lambda state: answered(state, below)).drills[below].drill
@@ -125,6 +131,12 @@ def test_ranks_that_are_held_answer_a_viewer_and_are_let_go_by_its_word_not_by_i
         assert holding is not None
         assert (holding.ready, holding.reason) == (False, "a viewer has let them go")
         assert [rank.code for rank in ranks.end(seconds=20)] == [1, 1]
+        os.kill(stopped.source.pid, signal.SIGCONT)
+        state = stopped.until(lambda state: state.over)
+        assert state.holding is not None
+        assert state.holding.reason.endswith("answers no more, as when a session has ended")
+        assert state.bye is not None
+        assert state.bye.code == 1
 
 
 def answered(state: StreamState, place: Place) -> bool:

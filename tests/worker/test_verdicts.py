@@ -10,8 +10,8 @@ from ckpt_tui.facts.files import Claim, Finding, Severity, State
 from ckpt_tui.facts.status import Phase
 from ckpt_tui.report import verdicts
 from ckpt_tui.stream.messages import Word
+from tests.support.clocks import NOW
 from tests.tui import streams
-from tests.tui.streams import NOW
 
 
 def test_all_from_the_cache_reads_in_the_fields_words() -> None:
