@@ -46,6 +46,7 @@ def plain_copy(home: Path, revision: str, target: Path) -> Path:
 
 
 def test_two_revisions_differ_in_the_tensor_that_does_and_neither_is_wrong(home: Path) -> None:
+    """Case R01 a."""
     agreement = compared(home, f"{REPO}@{A}", f"{REPO}@{B}")
     assert agreement.verdict is Verdict.DIFFER
     assert {group.standing for group in agreement.groups} == {Standing.UNDECIDED}
@@ -59,6 +60,7 @@ def test_two_revisions_differ_in_the_tensor_that_does_and_neither_is_wrong(home:
 
 
 def test_revisions_of_equal_weights_agree_with_a_warning(home: Path) -> None:
+    """Case R01 b."""
     agreement = compared(home, f"{REPO}@{A}", f"{REPO}@{C}")
     assert agreement.verdict is Verdict.AGREE
     assert len(agreement.warnings) == 1
@@ -67,11 +69,13 @@ def test_revisions_of_equal_weights_agree_with_a_warning(home: Path) -> None:
 
 
 def test_a_plain_copy_has_no_revision_to_compare(home: Path, tmp_path: Path) -> None:
+    """Case R01 c."""
     agreement = compared(home, f"{REPO}@{A}", plain_copy(home, A, tmp_path / "copy"))
     assert (agreement.verdict, agreement.warnings) == (Verdict.AGREE, ())
 
 
 def test_the_side_that_breaks_the_hubs_hash_is_wrong(home: Path, tmp_path: Path) -> None:
+    """Cases R02, with one side's recorded hash; O08 b."""
     with hub(REPO, {p.name: p.read_bytes() for p in plain_copy(home, A, tmp_path / "a").iterdir()}, A) as address:
         download(address, tmp_path / "other", repo_id=REPO)
     snapshot = tmp_path / "other" / "hub" / "models--acme--tiny" / "snapshots" / A

@@ -50,6 +50,7 @@ LOCAL = ScanSettings(use_cache=False, rank_local=("model-rank-*",))
 
 
 def test_parts_that_only_their_rank_has_differ_and_the_way_to_leave_them_out_is_told(tmp_path: Path) -> None:
+    """Case R12 a."""
     agreement = compare(*hosts(tmp_path, (0,), (1,)), settings=SETTINGS)
     assert agreement.verdict is Verdict.DIFFER
     assert {one.file for one in agreement.differences} == {f"model-rank-{n}-part-0.safetensors" for n in (0, 1)}
@@ -59,11 +60,13 @@ def test_parts_that_only_their_rank_has_differ_and_the_way_to_leave_them_out_is_
 
 
 def test_where_all_hold_all_parts_they_are_compared_as_ever(tmp_path: Path) -> None:
+    """Case R12 b."""
     agreement = compare(*hosts(tmp_path, (0, 1), (0, 1)), settings=SETTINGS)
     assert (agreement.verdict, agreement.warnings, agreement.not_compared) == (Verdict.AGREE, (), ())
 
 
 def test_what_is_said_to_be_rank_local_is_counted_and_not_compared(tmp_path: Path) -> None:
+    """Case R12 a, as the user says."""
     agreement = compare(*hosts(tmp_path, (0,), (1,)), settings=LOCAL)
     assert agreement.verdict is Verdict.AGREE
     assert [one.name for one in agreement.not_compared] == [f"model-rank-{n}-part-0.safetensors" for n in (0, 1)]

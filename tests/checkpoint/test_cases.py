@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 #: Cases about one checkpoint as it lies there. O25 is in test_many_tensors; O27, O29 and O34 are about the cache and
-#: about change; O31 is about comparing; O20 (torch's own format) has an issue of its own.
+#: about change, and O31 is about comparing: test_cases_over_time.
 CASES = (
     *("O01", "O02", "O03", "O04", "O06", "O07", "O08", "O09", "O10", "O12"),
-    *("O14", "O16", "O18", "O19", "O21", "O23", "O26", "O30", "O33"),
+    *("O14", "O16", "O18", "O19", "O20", "O21", "O23", "O26", "O30", "O33"),
 )
+#: What is not whole yet, and why.
+NOT_YET = {"O20": "torch's .metadata has no reader: its rank files are compared by their bytes, and not audited"}
 #: Needs a user who may not read everything.
 UNPRIVILEGED = {"O30"}
 SETTINGS = ScanSettings(use_cache=False, segments=True, threads=1)
@@ -89,8 +91,9 @@ def parameters() -> Iterator[object]:
     """Every variant of every case. The cases have to be written once to know them."""
     with tempfile.TemporaryDirectory() as folder:
         for cid in CASES:
+            marks = [pytest.mark.xfail(strict=True, reason=NOT_YET[cid])] if cid in NOT_YET else []
             for name in generate(cid, Path(folder)):
-                yield pytest.param(cid, name, id=f"{cid}-{name}")
+                yield pytest.param(cid, name, id=f"{cid}-{name}", marks=marks)
         make_cases.restore_modes(Path(folder))
 
 
@@ -169,6 +172,20 @@ def everything_said(result: ScanResult) -> str:
 def plain(text: str) -> str:
     """Text without the commas in its numbers."""
     return re.sub(r"(?<=\d),(?=\d{3})", "", text)
+
+
+def test_o20_rank_files_are_hashed_and_neither_they_nor_their_metadata_is_ever_unpickled(
+    cases: dict[str, dict[str, Variant]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole = run(cases["O20"]["a-complete"].path, unprivileged=False)
+    assert {file.name for file in whole.files} == {"__0_0.distcp", "__1_0.distcp"}
+    for name, variant in cases["O20"].items():
+        result = run(variant.path, unprivileged=False)
+        assert not broken_weights(result), name
+        same_bytes = name not in {"a2-empty-rank-file", "b-rank-file-missing", "d-rank-file-short"}
+        assert (result.content == whole.content) is same_bytes, name
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_leftovers_beside_the_shards_change_no_digest(cases: dict[str, dict[str, Variant]], tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ def test_a_rank_whose_beat_stands_still_is_lost_after_the_timeout_and_not_before
 
 
 def test_a_slow_rank_that_beats_is_never_lost() -> None:
+    """Case R04 d."""
     liveness = Liveness([1], 10, 0)
     for beat in range(100):
         watch(liveness, beat * 9.0, 9.0, {1: beat})

@@ -72,6 +72,7 @@ def undone(space: str, link: str) -> Iterator[None]:
 
 
 def test_two_hosts_whose_names_lead_to_loopback_find_each_other_through_gloo(tmp_path: Path, cable: Cable) -> None:
+    """Case R06, names that lead to loopback."""
     folders = [write_checkpoint(tmp_path / name) for name in "ab"]
     with Ranks(2, host=cable.address) as ranks:
         ranks.start(None, folders[0], name="here")

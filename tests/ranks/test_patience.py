@@ -51,6 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_file_that_shows_after_a_while_is_part_of_the_answer(folder: Path) -> None:
+    """Case R13, a stale listing."""
     said = []
 
     def shows() -> None:
@@ -69,6 +70,7 @@ def test_a_file_that_shows_after_a_while_is_part_of_the_answer(folder: Path) -> 
 
 
 def test_one_that_never_shows_is_missing_with_a_hint(folder: Path) -> None:
+    """Case R13, a file that is not there at all."""
     clock = Later()
     work = Work(str(folder), SETTINGS, rank=lambda: 1, clock=clock)
     work.begin()

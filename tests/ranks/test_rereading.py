@@ -43,6 +43,7 @@ def test_a_machine_that_read_wrongly_once_is_unstable_and_no_file_is_blamed(tmp_
 
 
 def test_one_folder_that_two_ranks_read_differently_is_one_file_and_a_host_is_at_fault(tmp_path: Path) -> None:
+    """Case R13, old bytes under the new size."""
     folder = write_checkpoint(tmp_path / "shared")
     with Ranks(2) as ranks:
         ranks.start(0, folder)

@@ -45,6 +45,7 @@ def test_equal_copies_under_other_names_agree(tmp_path: Path) -> None:
 
 
 def test_one_flipped_bit_is_named_by_every_rank_and_the_odd_one_stands_out(tmp_path: Path) -> None:
+    """Case R02, three ranks."""
     folders = [write_checkpoint(tmp_path / "a"), flipped(tmp_path / "b"), write_checkpoint(tmp_path / "c")]
     ended = session(folders)
     assert [rank.code for rank in ended] == [1, 1, 1]
@@ -60,6 +61,7 @@ def test_one_flipped_bit_is_named_by_every_rank_and_the_odd_one_stands_out(tmp_p
 
 
 def test_of_two_ranks_nobody_is_accused(tmp_path: Path) -> None:
+    """Case R02, two ranks."""
     ended = session([write_checkpoint(tmp_path / "a"), flipped(tmp_path / "b")])
     assert [rank.code for rank in ended] == [1, 1]
     assert {group["standing"] for group in one_verdict(ended)["groups"]} == {"undecided"}
@@ -109,6 +111,7 @@ def test_keep_going_reads_on_where_the_headers_differ(tmp_path: Path) -> None:
 
 
 def test_a_rank_whose_folder_is_missing_answers_with_its_error(tmp_path: Path) -> None:
+    """Case R03, an absent folder."""
     ended = session([write_checkpoint(tmp_path / "a"), tmp_path / "no\x1b[31mwhere"])
     assert [rank.code for rank in ended] == [3, 3]
     agreement = one_verdict(ended)
@@ -119,6 +122,7 @@ def test_a_rank_whose_folder_is_missing_answers_with_its_error(tmp_path: Path) -
 
 
 def test_a_rank_with_a_missing_shard_is_named_on_all_ranks(tmp_path: Path) -> None:
+    """Case R03, a missing shard."""
     folders = [write_checkpoint(tmp_path / "a"), write_checkpoint(tmp_path / "b")]
     (folders[1] / "model-00002-of-00002.safetensors").unlink()
     ended = session(folders)
@@ -134,6 +138,7 @@ def test_one_rank_is_a_session_too(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_never_comes_is_named_within_the_timeout(tmp_path: Path) -> None:
+    """Case R05, too few."""
     folder = write_checkpoint(tmp_path / "a")
     with Ranks(3, ("--join-timeout", "8")) as ranks:
         ranks.start(0, folder)
@@ -147,6 +152,7 @@ def test_a_rank_that_never_comes_is_named_within_the_timeout(tmp_path: Path) -> 
 
 
 def test_where_rank_0_never_comes_nobody_listens(tmp_path: Path) -> None:
+    """Case R05, nobody at the address."""
     with Ranks(2, ("--join-timeout", "3")) as ranks:
         ranks.start(1, write_checkpoint(tmp_path / "a"))
         (ended,) = ranks.end()
@@ -156,6 +162,7 @@ def test_where_rank_0_never_comes_nobody_listens(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_is_killed_while_hashing_is_named_at_once(tmp_path: Path) -> None:
+    """Case R04 c."""
     with Ranks(3, SLOW) as ranks:
         start_reading(ranks, write_checkpoint(tmp_path / "a", shape=LARGE))
         ranks.signal(1, signal.SIGKILL)
@@ -181,6 +188,7 @@ def test_where_the_store_dies_with_rank_0_contact_is_lost(tmp_path: Path) -> Non
 
 
 def test_a_rank_that_is_stopped_is_lost_and_knows_it_when_it_wakes(tmp_path: Path) -> None:
+    """Case R04 b."""
     with Ranks(2, (*SLOW, "--rank-timeout", "2")) as ranks:
         start_reading(ranks, write_checkpoint(tmp_path / "a", shape=LARGE))
         ranks.signal(1, signal.SIGSTOP)
@@ -216,6 +224,7 @@ def test_ctrl_c_ends_one_rank_with_130_and_the_others_are_told(tmp_path: Path, l
 
 
 def test_ranks_that_count_differently_are_told_so(tmp_path: Path) -> None:
+    """Case R05, other world sizes."""
     folder = write_checkpoint(tmp_path / "a")
     with Ranks(2) as ranks:
         ranks.start(0, folder)
@@ -238,6 +247,7 @@ def test_ranks_that_would_go_another_course_are_told_so(tmp_path: Path) -> None:
 
 
 def test_where_gloo_cannot_form_on_one_rank_all_compare_through_the_store(tmp_path: Path) -> None:
+    """Case R06, an interface that is not there."""
     folders = [write_checkpoint(tmp_path / "a"), flipped(tmp_path / "b")]
     with Ranks(2) as ranks:
         ranks.start(0, folders[0])
@@ -260,6 +270,7 @@ def test_for_people_rank_0_tells_it_all_and_the_others_a_line(tmp_path: Path) ->
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_two_processes_of_one_rank_are_named_to_all(tmp_path: Path, rank: int) -> None:
+    """Case R05, one number twice."""
     folder = write_checkpoint(tmp_path / "a")
     with Ranks(3) as ranks:
         ranks.start(0, folder)
@@ -299,6 +310,7 @@ def test_numbers_that_are_given_and_handed_out_do_not_mix(tmp_path: Path) -> Non
 
 
 def test_a_port_that_something_else_holds_is_a_usage_error(tmp_path: Path) -> None:
+    """Case R05, a port in use."""
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as other, Ranks(2, port=other.getsockname()[1]) as ranks:

@@ -154,12 +154,14 @@ def unlike(rank: int) -> dict[str, Any]:
 
 
 def test_every_kind_of_tensor_can_be_compared_and_agrees_with_itself() -> None:
+    """Case R10."""
     text, agreement = compare(kinds)
     assert text == ""
     assert "no data" in agreement.warnings[0]
 
 
 def test_the_least_change_in_any_kind_is_a_difference_of_that_tensor() -> None:
+    """Case R10, other tensors on one rank, meta among them."""
     _, agreement = compare(unlike)
     assert [segment.name for segment in agreement.differences[0].segments] == sorted(kinds(0))
     held = {segment.name: segment.held for segment in agreement.differences[0].segments}
@@ -195,10 +197,12 @@ def other_pairs(rank: int) -> dict[str, Any]:
 
 
 def test_equal_bits_are_equal_whatever_the_strides_class_or_gradient() -> None:
+    """Case R09, the equal pairs."""
     assert compare(equal_pairs)[0] == ""
 
 
 def test_other_bits_dtypes_and_shapes_differ_and_it_is_said_how() -> None:
+    """Case R09, the pairs that differ."""
     text, agreement = compare(other_pairs, drill_bytes=1 << 20)
     assert [segment.name for segment in agreement.differences[0].segments] == ["dtype", "nan", "shape", "zero"]
     assert "A  float16 [4]" in text
@@ -279,6 +283,7 @@ def by_rank(rank: int) -> dict[str, Any]:
 
 
 def test_ranks_are_compared_inside_their_sets_and_what_is_left_out_is_counted() -> None:
+    """Case R12 c and d."""
     options = {"local": ("rng_state*", "timer"), "sets": [[0, 2], [1, 3]]}
     text, agreement = compare(by_rank, 4, **options)
     assert text == ""

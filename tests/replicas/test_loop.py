@@ -52,6 +52,7 @@ def trained(rank: Rank, fault: str) -> tuple[Agreement, str]:
     ],
 )
 def test_drift_is_told_by_kind(fault: str, verdict: Verdict, kinds: list[str]) -> None:
+    """Case R08 a to f."""
     (agreement, text), (_, other) = on_ranks(2, trained, fault)
     assert text == other
     assert (agreement.verdict, [one.file for one in agreement.differences]) == (verdict, kinds)

@@ -111,6 +111,8 @@ def test_sorting_rests_for_three_seconds_after_a_key_and_the_cursor_holds_its_ro
 
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_hostile_names_are_shown_in_full_and_give_no_colour(ascii_only: bool) -> None:
+    """Case U01, files."""
+
     async def check() -> None:
         escaped = [escape(name) for name in HOSTILE]
         files = [
@@ -270,6 +272,8 @@ def test_a_resize_lays_out_again() -> None:
 
 
 def test_ten_thousand_files_answer_a_key_at_once() -> None:
+    """Case U02, files."""
+
     async def check() -> None:
         rows = [streams.shard(number, Cell.WAITING, total=10_000) for number in range(1, 10_001)]
         async with driven([streams.hello(), streams.survey(10_000), *rows]) as screen:

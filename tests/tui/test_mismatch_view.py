@@ -283,6 +283,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_names_are_shown_as_they_are_and_obeyed_nowhere(name: str) -> None:
+    """Case U01, tensors and hosts."""
     text = safe.escape(name)
 
     async def check() -> None:

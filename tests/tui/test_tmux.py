@@ -137,6 +137,7 @@ def leave(terminal: Terminal, code: int, begun: float) -> None:
 
 @pytest.mark.parametrize("key", ["q", "C-c"])
 def test_left_with_a_key_in_the_middle_of_hashing(terminal: Terminal, checkpoint: Path, key: str) -> None:
+    """Cases U04, keys; U05."""
     terminal.run(command(checkpoint, SLOW))
     terminal.shows("READING", "model-*-of-00004", "to go", "q quit")
     assert terminal.modes.startswith("1")
@@ -150,6 +151,7 @@ def test_left_with_a_key_in_the_middle_of_hashing(terminal: Terminal, checkpoint
 def test_left_by_a_signal_in_the_middle_of_hashing(
     terminal: Terminal, checkpoint: Path, number: signal.Signals
 ) -> None:
+    """Cases U04, signals; U05."""
     terminal.run(command(checkpoint, SLOW))
     terminal.shows("READING", "to go")
     (screen,) = processes(terminal.folder, worker=False)
@@ -159,6 +161,7 @@ def test_left_by_a_signal_in_the_middle_of_hashing(
 
 
 def test_a_terminal_that_goes_away_takes_all_of_it_along(terminal: Terminal, checkpoint: Path) -> None:
+    """Case U04, SIGHUP."""
     terminal.run(command(checkpoint, SLOW))
     terminal.shows("READING", "to go")
     terminal.close()
@@ -178,6 +181,7 @@ def test_watched_to_the_end_it_leaves_with_the_scans_code_and_prints_the_verdict
 
 
 def test_a_killed_worker_is_said_and_the_terminal_stays_fine(terminal: Terminal, checkpoint: Path) -> None:
+    """Case U04, a crash."""
     terminal.run(command(checkpoint, SLOW))
     terminal.shows("READING", "to go")
     (worker,) = processes(terminal.folder, worker=True)
@@ -239,6 +243,7 @@ def test_stopped_from_outside_it_takes_the_terminal_again_and_no_thread_more(
 
 
 def test_no_colour_is_sent_where_none_is_wanted(tmp_path: Path, checkpoint: Path) -> None:
+    """Case U06, NO_COLOR."""
     opened = Terminal(tmp_path, TERM="tmux-256color", NO_COLOR="1")
     try:
         opened.run(command(checkpoint, SLOW))
@@ -258,6 +263,7 @@ def test_no_colour_is_sent_where_none_is_wanted(tmp_path: Path, checkpoint: Path
 
 
 def test_sixteen_colours_keep_amber_amber_and_green_green(tmp_path: Path, checkpoint: Path) -> None:
+    """Case U06, sixteen colours."""
     shard = checkpoint / "model-00002-of-00004.safetensors"
     shard.write_bytes(shard.read_bytes()[:-5])
     opened = Terminal(tmp_path, TERM="linux", COLORTERM="")
@@ -276,6 +282,7 @@ def test_sixteen_colours_keep_amber_amber_and_green_green(tmp_path: Path, checkp
 
 
 def test_a_locale_without_utf8_gets_plain_ascii(tmp_path: Path, checkpoint: Path) -> None:
+    """Case U06, LC_ALL=C."""
     opened = Terminal(tmp_path, TERM="tmux-256color", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     try:
         opened.run(command(checkpoint, SLOW))
@@ -288,6 +295,7 @@ def test_a_locale_without_utf8_gets_plain_ascii(tmp_path: Path, checkpoint: Path
 
 
 def test_a_dumb_terminal_gets_plain_output(tmp_path: Path, checkpoint: Path) -> None:
+    """Case U06, TERM=dumb."""
     opened = Terminal(tmp_path, TERM="dumb")
     try:
         opened.run(command(checkpoint))
@@ -298,6 +306,7 @@ def test_a_dumb_terminal_gets_plain_output(tmp_path: Path, checkpoint: Path) -> 
 
 
 def test_without_a_terminal_it_is_a_scan(checkpoint: Path) -> None:
+    """Case U06, no terminal."""
     argv = [sys.executable, "-P", "-m", "ckpt_tui", str(checkpoint), "--no-cache"]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0

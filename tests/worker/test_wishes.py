@@ -125,6 +125,7 @@ def test_a_cache_that_cannot_be_read_is_an_empty_one_and_no_crash(checkpoint: Pa
 
 
 def test_a_rank_that_is_paused_beyond_the_rank_timeout_is_slow_and_not_lost(checkpoint: Path, tmp_path: Path) -> None:
+    """Case R04 d."""
     common = [f"--master=127.0.0.1:{free_port()}", "--world-size=2", "--no-cache", "--max-rate=2M", "--rank-timeout=2"]
     with (
         watching(worker_argv("ranks", str(checkpoint), "--rank=0", *common)) as zero,
