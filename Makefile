@@ -29,7 +29,7 @@ clean:
 	rm -rf $(VENV) .models .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # The first of $(PYTHON) that runs and is new enough.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt $(wildcard ckpt_tui/native/src/* vendor/xxhash/*)
 	@for name in $(PYTHON); do \
 	  if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	    echo "making $(VENV) with $$name"; exec $$name -m venv $(VENV); \

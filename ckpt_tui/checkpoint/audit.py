@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..facts.files import Severity, State
@@ -34,6 +35,12 @@ class MapAudit(NamedTuple):
 def check_map(component: Component, files: dict[str, CheckpointFile]) -> MapAudit:
     """Compare a map with the headers of its shards. Shards without a header settle nothing, so they are left out."""
     result = MapAudit({}, {}, {}, {}, {})
+    if not _all_at_home(component, files):
+        _compare(component, files, result)
+    return result
+
+
+def _compare(component: Component, files: dict[str, CheckpointFile], result: MapAudit) -> None:
     stored = {path: stored_names(files[path]) for path in component.files if files[path].header is not None}
     mapped: dict[str, set[str]] = {path: set() for path in component.files}
     odd_names = not is_plain("".join(component.shards))  # told at once, as there may be very many
@@ -41,7 +48,7 @@ def check_map(component: Component, files: dict[str, CheckpointFile]) -> MapAudi
         mapped[path].add(escape(tensor) if odd_names else tensor)
     odd = {path: names for path, names in stored.items() if names != mapped[path]}
     if not odd:
-        return result
+        return
     where: dict[str, list[str]] = {}
     for path, names in stored.items():
         for tensor in names:
@@ -63,7 +70,19 @@ def check_map(component: Component, files: dict[str, CheckpointFile]) -> MapAudi
             result.twice.setdefault((files[paths[0]].name, files[other].name), []).append(tensor)
             result.rivals.setdefault(paths[0], f"{tensor} is also stored in {files[other].name}")
             result.rivals.setdefault(other, f"{tensor} is also stored in {files[paths[0]].name}")
-    return result
+
+
+def _all_at_home(component: Component, files: dict[str, CheckpointFile]) -> bool:
+    """Whether the shards store what the map says and nothing else, as nearly always; false for some odd names too."""
+    found: dict[str, str] = {}
+    stored = 0
+    for path in component.files:
+        header = files[path].header
+        if header is None:
+            return False
+        found.update(dict.fromkeys(header.tensors.names, path))
+        stored += len(header.tensors)
+    return stored == len(found) and found == component.shards and is_plain("".join(found))
 
 
 def stored_names(file: CheckpointFile) -> set[str]:
@@ -111,6 +130,9 @@ def note_total(component: Component, files: dict[str, CheckpointFile], findings:
 
 def note_shared(component: Component, files: dict[str, CheckpointFile], findings: Findings) -> None:
     """Warn where files of a listing store a tensor of the same name: no index says which one counts."""
+    every = [header.tensors.names for path in component.files if (header := files[path].header)]
+    if len({*chain.from_iterable(every)}) == sum(map(len, every)):
+        return
     where: dict[str, str] = {}
     shared: dict[tuple[str, str], list[str]] = {}
     for path in component.files:

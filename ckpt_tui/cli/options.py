@@ -75,7 +75,11 @@ class Age(click.ParamType[float]):
 
 _SCAN_OPTIONS = (
     click.option("--fast", is_flag=True, help="Leave sha256 out: xxh3 alone, which is not cryptographic."),
-    click.option("--threads", type=click.IntRange(1, 256), help="Hashing threads.  [default: cores, at most 8]"),
+    click.option(
+        "--threads",
+        type=click.IntRange(1, 256),
+        help="Hashing threads.  [default: as many as keep the cores busy, at most 8]",
+    ),
     click.option("--rehash", is_flag=True, help="Read every byte again, whatever the cache says."),
     click.option("--no-cache", is_flag=True, help="Neither read nor write the digest cache."),
     click.option("--cache-dir", type=click.Path(file_okay=False), help="Where the digest cache lies."),

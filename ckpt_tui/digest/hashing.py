@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..facts.settings import ScanSettings
     from .cache import Key
     from .control import Control
+    from .lanes import Lanes
     from .survey import Survey
 
 
@@ -64,11 +65,11 @@ class Pending(NamedTuple):
 class Hasher:
     """Finds what is known of each file. `first_look` all files before the first `read`: the race rule wants it so."""
 
-    def __init__(self, settings: ScanSettings, survey: Survey, control: Control, clock: Clock) -> None:
+    def __init__(self, settings: ScanSettings, survey: Survey, control: Control, clock: Clock, lanes: Lanes) -> None:
         self._settings = settings
         self._survey = survey
         self._clock = clock
-        self._reader = Reader(control, clock, drop_page_cache=settings.drop_page_cache)
+        self._reader = Reader(control, clock, lanes, drop_page_cache=settings.drop_page_cache)
         self._file_systems = FileSystems()
         self._real_paths = RealPaths()
         self._memory = open_memory(settings, self._file_systems, clock)

@@ -10,16 +10,14 @@ little-endian, byte strings stand behind their length as such an integer, lists 
 from __future__ import annotations
 
 import hashlib
-import struct
-from itertools import chain, groupby, islice, pairwise, repeat, starmap
-from operator import add, eq, itemgetter
+from itertools import chain, groupby
 from struct import iter_unpack
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
 
-from ..facts.files import SegmentKind
 from ..facts.scan import DIGEST_LAYOUT
+from ..native import headed_digests, pack_rows
 from ..present.safe import unescape
 
 if TYPE_CHECKING:
@@ -50,7 +48,6 @@ def domain(kind: bytes) -> bytes:
 
 _SEGMENT_DOMAIN = domain(b"segment")
 _DIGEST_PREFIX = integer(WIDTH)
-_three = struct.Struct("<QQQ").pack
 
 
 def name_bytes(name: str) -> bytes:
@@ -58,9 +55,12 @@ def name_bytes(name: str) -> bytes:
     return (unescape(name) if "\\" in name else name).encode("utf-8", "surrogatepass")
 
 
-def names_bytes(names: Sequence[str]) -> list[bytes]:
-    """`name_bytes` of each, at once, as there may be very many."""
-    return [*map(name_bytes if "\\" in "".join(names) else str.encode, names)]
+def written_names(names: list[str]) -> list[str] | list[bytes]:
+    """`name_bytes` of each, or where their UTF-8 is that the names themselves: all at once, as there may be very many.
+
+    Either way they sort as their bytes do.
+    """
+    return [*map(name_bytes, names)] if "\\" in "".join(names) else names
 
 
 def split(digests: bytes) -> list[bytes]:
@@ -97,35 +97,27 @@ def segment_digests(lengths: Sequence[int], leaves: bytes) -> bytes:
         for length in {*lengths}
         if 0 < length <= LEAF
     }
-    each = iter(split(leaves))
     digests: list[bytes] = []
+    at = 0
     for one_leaf, run in groupby(lengths, heads.__contains__):
         if one_leaf:
-            digests += map(xxhash.xxh3_128_digest, map(add, map(heads.__getitem__, run), each))
-        else:
-            digests += (segment_digest(length, [*islice(each, -(-length // LEAF))]) for length in run)
+            some = [*map(heads.__getitem__, run)]
+            end = at + WIDTH * len(some)
+            digests.append(headed_digests(some, leaves[at:end]))
+            at = end
+            continue
+        for length in run:
+            end = at + WIDTH * -(-length // LEAF)
+            digests.append(segment_digest(length, split(leaves[at:end])))
+            at = end
     return b"".join(digests)
 
 
 def file_digest(spans: Spans, digests: bytes) -> bytes:
     """The digest of a file over its segments; `digests` holds theirs, `WIDTH` bytes each, in the order of the spans."""
-    kinds = {kind: string(kind.value.encode()) for kind in SegmentKind}
-    fields = zip(
-        map(kinds.__getitem__, spans.kinds),
-        *_strings(names_bytes(spans.names)),
-        map(_three, spans.offsets, spans.lengths, repeat(WIDTH)),
-        split(digests),
-        strict=True,
-    )
-    head = domain(b"file"), integer(len(spans))
-    return xxhash.xxh3_128_digest(b"".join(chain(head, chain.from_iterable(fields))))
-
-
-def _strings(raw: Sequence[bytes]) -> tuple[Iterable[bytes], Sequence[bytes]]:
-    """The lengths of strings as the layout writes them, and the strings."""
-    sizes = [*map(len, raw)]
-    written = {size: integer(size) for size in {*sizes}}
-    return map(written.__getitem__, sizes), raw
+    columns = [*spans.kinds], written_names([*spans.names]), [*spans.offsets], [*spans.lengths], digests
+    rows = pack_rows("ssqqd", None, *columns)
+    return xxhash.xxh3_128_digest(domain(b"file") + integer(len(spans)) + rows)
 
 
 class Member(NamedTuple):
@@ -162,31 +154,27 @@ def sidecars(members: Sequence[Member]) -> bytes:
 
 
 class TensorFacts(NamedTuple):
-    """Tensors in the logical content, by column: their names' bytes, dtypes as written, shapes, segments' digests."""
+    """Tensors in the logical content, by column: their names (escaped text), dtypes as written, and shapes.
 
-    names: Sequence[bytes]
-    dtypes: Sequence[str]
-    shapes: Sequence[tuple[int, ...]]
-    digests: Sequence[bytes]
+    `digests` holds those of their segments, `WIDTH` bytes each.
+    """
+
+    names: list[str]
+    dtypes: list[str]
+    shapes: list[tuple[int, ...]]
+    digests: bytes
 
 
 def logical_content(tensors: TensorFacts) -> bytes:
     """Digest of the tensors wherever they lie: the same weights in other shards have the same."""
-    names, dtypes, shapes, digests = tensors
-    # A checkpoint has few pairs of dtype and shape.
-    kinds = {pair: _kind(*pair) for pair in {*zip(dtypes, shapes, strict=True)}}
-    kind = map(kinds.__getitem__, zip(dtypes, shapes, strict=True))
-    written = [*zip(*_strings(names), kind, digests, strict=True)]
-    items = sorted(written, key=itemgetter(1))
-    if any(starmap(eq, pairwise(map(itemgetter(1), items)))):  # tensors of one name
-        keys = [*zip(names, map(str.encode, dtypes), shapes, digests, strict=True)]
-        items = [written[place] for place in sorted(range(len(keys)), key=keys.__getitem__)]
-    head = domain(b"logical"), integer(len(items))
-    return hashlib.sha256(b"".join(chain(head, chain.from_iterable(items)))).digest()
-
-
-def _kind(dtype: str, shape: tuple[int, ...]) -> bytes:
-    return string(dtype.encode()) + integer(len(shape)) + b"".join(map(integer, shape)) + _DIGEST_PREFIX
+    written, rows = written_names(tensors.names), len(tensors.names)
+    order = sorted(range(rows), key=written.__getitem__)
+    if len({*written}) < rows:  # tensors of one name
+        digests = split(tensors.digests)
+        keys = [*zip(written, map(str.encode, tensors.dtypes), tensors.shapes, digests, strict=True)]
+        order = sorted(range(rows), key=keys.__getitem__)
+    packed = pack_rows("sstd", order, written, tensors.dtypes, tensors.shapes, tensors.digests)
+    return _sha256(b"logical", integer(rows), packed)
 
 
 class HeaderFact(NamedTuple):

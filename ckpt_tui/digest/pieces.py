@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
-from itertools import accumulate, groupby, islice, repeat
-from operator import sub
+from itertools import accumulate, groupby, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-import xxhash
-
-from .layout import LEAF, WIDTH, segment_digests
+from ..native import leaf_digests
+from .layout import LEAF, WIDTH, leaf_digest, segment_digests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +35,7 @@ class Pieces:
     def __init__(self, lengths: Sequence[int]) -> None:
         self._lengths = lengths
         #: Where each leaf ends, after the beginning of the first.
-        self._ends = list(accumulate(_leaves(lengths), initial=0))
+        self._ends = array("Q", accumulate(_leaves(lengths), initial=0))
         self._starts = list(_starts(self._ends))
         self.leaves = bytearray(WIDTH * (len(self._ends) - 1))
 
@@ -56,13 +55,8 @@ class Pieces:
 
     def hash(self, piece: Range, data: memoryview) -> None:
         """Take the bytes of a piece."""
-        offset, _, first, last = piece
-        digest = xxhash.xxh3_128_digest
-        if last - first == 1:
-            digests = digest(data)
-        else:
-            ends = [*map(sub, self._ends[first : last + 1], repeat(offset))]
-            digests = b"".join(map(digest, map(data.__getitem__, map(slice, ends, islice(ends, 1, None)))))
+        _, _, first, last = piece
+        digests = leaf_digest(data) if last - first == 1 else leaf_digests(data, self._ends, first, last)
         self.leaves[first * WIDTH : last * WIDTH] = digests
 
     def segments(self) -> bytes:

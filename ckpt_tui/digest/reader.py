@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..checkpoint.opening import open_regular
 from .behind import Behind
 from .cut import cut
 from .filesystem import FileSystem, open_for_writing
+from .lanes import Lanes
 from .layout import file_digest
 from .passes import AnyOrder, InOrder, Moved, Source
 from .pieces import Pieces
@@ -79,9 +80,10 @@ class Reader:
     Any write that comes a timestamp step after the ctime must move it. A file that moved is read once more.
     """
 
-    def __init__(self, control: Control, clock: Clock, *, drop_page_cache: bool = False) -> None:
+    def __init__(self, control: Control, clock: Clock, lanes: Lanes, *, drop_page_cache: bool = False) -> None:
         self._control = control
         self._clock = clock
+        self._lanes = lanes
         self._drop = drop_page_cache
 
     def read(self, target: Target, buffer: memoryview, advance: Callable[[int], None]) -> Reading:
@@ -122,7 +124,7 @@ class Reader:
             with self._behind(descriptor, block) as advance:
                 digests = read_digests(
                     descriptor, size, made.spans,
-                    wants=target.wants, buffer=buffer, advance=advance, crew=self._control.crew,
+                    wants=target.wants, buffer=buffer, advance=advance, lanes=self._lanes, crew=self._control.crew,
                 )  # fmt: skip
             here, there = os.fstat(descriptor), target.path.stat()
         finally:
@@ -159,22 +161,26 @@ def read_digests(
     wants: Wants,
     buffer: memoryview,
     advance: Callable[[int], None],
+    lanes: Lanes | None = None,
     crew: Crew | None = None,
 ) -> Digests:
     """Hash `size` bytes from the start of an open file; `advance` is called with the length of each piece.
 
-    Where a crew helps, other threads read and hash pieces too, and `advance` is called by them as well. Raises `Moved`
-    where the file ends early, OSError, and whatever `advance` raises.
+    `lanes` are shared with files that are hashed at the same time. Where a crew helps, other threads read and hash
+    pieces too, and `advance` is called by them as well. Raises `Moved` where the file ends early, OSError, and whatever
+    `advance` raises.
     """
     with suppress(OSError):  # advice only: some file systems take none
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-    sha256 = hashlib.sha256(usedforsecurity=False) if wants.sha256 else None
-    git_sha1 = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False) if wants.git_sha1 else None
-    hashes = [hash_.update for hash_ in (sha256, git_sha1) if hash_]
     pieces = Pieces(spans.lengths)
     source = Source(descriptor, pieces)
-    reading = InOrder(source, hashes, advance) if hashes else AnyOrder(source, advance)
-    with crew.helped(reading.step, reading.helpers) if crew else nullcontext():
+    with ExitStack() as stack:
+        sha256 = stack.enter_context((lanes or Lanes(1)).sha256()) if wants.sha256 else None
+        git_sha1 = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False) if wants.git_sha1 else None
+        hashes = [hash_.update for hash_ in (sha256, git_sha1) if hash_]
+        reading = InOrder(source, hashes, advance) if hashes else AnyOrder(source, advance)
+        if crew:
+            stack.enter_context(crew.helped(reading.step, reading.helpers))
         reading.run(buffer)
     segments = pieces.segments()
     return Digests(

@@ -206,18 +206,14 @@ def _content_sha256(whole: Sequence[tuple[Outcome, Record]]) -> str | None:
 
 def _logical(whole: Sequence[tuple[Outcome, Record]]) -> bytes:
     """Over the tensors of all files. A file that is whole holds its header and then its tensors, and no gaps."""
-    names: list[bytes] = []
-    dtypes: list[str] = []
-    shapes: list[tuple[int, ...]] = []
-    digests: list[bytes] = []
-    for outcome, record in whole:
+    facts = layout.TensorFacts([], [], [], b"".join(record.segments[layout.WIDTH :] for _, record in whole))
+    for outcome, _ in whole:
         if outcome.file.header:
             tensors = outcome.file.header.tensors
-            names += layout.names_bytes(tensors.names)
-            dtypes += tensors.dtypes
-            shapes += tensors.shapes
-            digests += layout.split(record.segments)[1:]
-    return layout.logical_content(layout.TensorFacts(names, dtypes, shapes, digests))
+            facts.names.extend(tensors.names)
+            facts.dtypes.extend(tensors.dtypes)
+            facts.shapes.extend(tensors.shapes)
+    return layout.logical_content(facts)
 
 
 def _sidecars(outcomes: Sequence[Outcome]) -> str | None:

@@ -16,10 +16,11 @@ from .control import Control
 from .filesystem import FileSystem, FileSystems
 from .hashing import Hasher, Outcome, Pending
 from .host import host_id, host_name
+from .lanes import ABREAST, Lanes
 from .memory import open_outlines
 from .progress import FileProgress, ScanProgress
 from .result import Frame, file_result, scan_result, segment_table
-from .scheduler import Job, default_threads, run_longest_first
+from .scheduler import Job, cores, default_threads, run_longest_first
 
 if TYPE_CHECKING:
     from ..facts.drill import Reread
@@ -142,9 +143,9 @@ class Scanner:
         begun = self._clock.monotonic()
         survey = self.survey()
         progress, settings = self.progress, self._settings
-        progress.threads = settings.threads or default_threads()
+        progress.threads = settings.threads or default_threads(ABREAST if settings.sha256 else 1)
         progress.started = self._clock.monotonic()
-        hasher = Hasher(settings, survey, self._control, self._clock)
+        hasher = Hasher(settings, survey, self._control, self._clock, Lanes(cores()))
         results: dict[str, FileResult] = {}
 
         def settle(outcome: Outcome, file: FileProgress) -> None:

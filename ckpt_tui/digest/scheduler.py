@@ -36,9 +36,14 @@ class Job(NamedTuple):
     run: Callable[[memoryview], bool]
 
 
-def default_threads() -> int:
-    """The cores that this process may use, at most 8."""
-    return min(len(os.sched_getaffinity(0)), 8)
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def default_threads(abreast: int) -> int:
+    """How many files to read at once where `abreast` of them keep a core busy; at most 8."""
+    return min(cores() * abreast, 8)
 
 
 def run_longest_first(jobs: Iterable[Job], threads: int, control: Control) -> None:

@@ -115,7 +115,8 @@ def test_the_order_in_which_files_are_handed_over_changes_nothing(files: list[tu
 
 
 def facts(*tensors: tuple[bytes, str, tuple[int, ...], bytes]) -> layout.TensorFacts:
-    return layout.TensorFacts(*zip(*tensors, strict=True))
+    names, dtypes, shapes, digests = (list(column) for column in zip(*tensors, strict=True))
+    return layout.TensorFacts([name.decode() for name in names], dtypes, shapes, b"".join(digests))
 
 
 def test_dtype_and_shape_are_part_of_a_tensor() -> None:

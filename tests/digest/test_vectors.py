@@ -13,6 +13,7 @@ from ckpt_tui.checkpoint.model import Header
 from ckpt_tui.digest import layout
 from ckpt_tui.digest.cut import cut
 from ckpt_tui.facts.files import Segmentation
+from ckpt_tui.present.safe import escape
 from tests.digest.plain import domain, integer, listed, plain_file, plain_rows, plain_segment, sha256, string, xxh3
 
 DOC = Path(__file__).parents[2] / "docs" / "digests.md"
@@ -100,10 +101,10 @@ def coded(vector: dict[str, Any]) -> bytes | None:  # noqa: PLR0911 - one for ea
             tensors = vector["tensors"]
             return layout.logical_content(
                 layout.TensorFacts(
-                    [tensor["name"].encode() for tensor in tensors],
+                    [escape(tensor["name"]) for tensor in tensors],
                     [tensor["dtype"] for tensor in tensors],
                     [tuple(tensor["shape"]) for tensor in tensors],
-                    [bytes.fromhex(tensor["digest"]) for tensor in tensors],
+                    b"".join(bytes.fromhex(tensor["digest"]) for tensor in tensors),
                 )
             )
         case "identity":

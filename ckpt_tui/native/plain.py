@@ -1,0 +1,76 @@
+"""What `_compiled` does, in Python: for machines without a compiler, and what the compiled code is held against."""
+
+from __future__ import annotations
+
+from itertools import chain, islice, repeat
+from operator import add, sub
+from struct import Struct, iter_unpack
+from typing import TYPE_CHECKING, Any
+
+import xxhash
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterable, Iterator
+
+    from .columns import Column, HeaderColumns
+
+_WIDTH = 16
+_integer = Struct("<Q").pack
+
+
+def leaf_digests(data: memoryview, ends: array[int], first: int, last: int, /) -> bytes:
+    """The xxh3-128 of consecutive pieces, end to end: numbers `first` to `last - 1`.
+
+    Piece i lies from `ends[i]` to `ends[i + 1]` (unsigned, 64 bits), and `data` begins at `ends[first]`.
+    """
+    cuts = [*map(sub, ends[first : last + 1], repeat(ends[first]))]
+    return b"".join(map(xxhash.xxh3_128_digest, map(data.__getitem__, map(slice, cuts, islice(cuts, 1, None)))))
+
+
+def headed_digests(heads: list[bytes], digests: bytes, /) -> bytes:
+    """The xxh3-128 of each head (at most 240 bytes) with its own of the digests behind it, end to end."""
+    return b"".join(map(xxhash.xxh3_128_digest, map(add, heads, _split(digests))))
+
+
+def pack_rows(pattern: str, order: list[int] | None, /, *columns: Column) -> bytes:
+    """The rows of a table end to end, as they come or in `order`. The first column is a list.
+
+    The pattern has a letter a column: `s` for strings (bytes, or text as UTF-8) behind their length, `q` for integers,
+    `t` for tuples of integers behind their count, `d` for packed digests, each behind its length. Integers, lengths
+    and counts are 8 bytes little-endian.
+    """
+    fields = chain.from_iterable(map(_fields, pattern, columns))
+    table = zip(*fields, strict=True)
+    if order is not None:
+        table = map([*table].__getitem__, order)  # type: ignore[assignment]
+    return b"".join(chain.from_iterable(table))
+
+
+def header_columns(_raw: bytes, _start: int, /) -> HeaderColumns | None:
+    """A safetensors header by column, where it is as every writer makes it; here None, as if it were not."""
+    return None
+
+
+def _fields(letter: str, column: Any) -> Iterator[Iterable[bytes]]:
+    match letter:
+        case "d":
+            yield repeat(_integer(_WIDTH), len(column) // _WIDTH)
+            yield _split(column)
+        case "q":
+            yield map(_integer, column)
+        case "t":
+            written: dict[tuple[int, ...], bytes] = {
+                numbers: b"".join(map(_integer, (len(numbers), *numbers))) for numbers in {*column}
+            }
+            yield map(written.__getitem__, column)
+        case _:
+            raw = [item.encode() if isinstance(item, str) else item for item in column]
+            sizes = [*map(len, raw)]
+            lengths = {size: _integer(size) for size in {*sizes}}
+            yield map(lengths.__getitem__, sizes)
+            yield raw
+
+
+def _split(digests: bytes) -> Iterator[bytes]:
+    return chain.from_iterable(iter_unpack(f"{_WIDTH}s", digests))
