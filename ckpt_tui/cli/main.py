@@ -61,6 +61,18 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _version(ctx: click.Context, _: click.Parameter, wished: bool) -> None:
+    """The version, and what decides how fast this installation hashes."""
+    if not wished or ctx.resilient_parsing:
+        return
+    from ..facts.scan import DIGEST_LAYOUT
+    from ..native import COMPILED, HAS_SHA256
+
+    speed = "two sha256 a core" if HAS_SHA256 else "compiled code" if COMPILED else "no compiled code, so slower"
+    click.echo(f"ckpt-tui, version {VERSION} (digest layout {DIGEST_LAYOUT}; {speed})")
+    ctx.exit()
+
+
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -68,7 +80,9 @@ class Commands(click.Group):
     epilog="Exit codes: 0 the same, 1 a proven difference or damage, 2 wrong usage, 3 could not be decided, "
     "4 a rank is missing or lost, 130 interrupted.",
 )
-@click.version_option(VERSION, prog_name="ckpt-tui")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit."
+)
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Does every rank hold the same checkpoint, byte for byte, and if not, which bytes, on which rank, and why?

@@ -6,9 +6,12 @@ what each function does. The C lies in `src/`; a build that fails for want of a 
 
 from __future__ import annotations
 
+#: Whether the compiled code is there.
+COMPILED = True
 try:
     from ._compiled import headed_digests, header_columns, leaf_digests, pack_rows
 except ImportError:
+    COMPILED = False
     from .plain import headed_digests, header_columns, leaf_digests, pack_rows
 
 #: Whether there is a `Sha256`: not without compiled code, nor where the processor has no instructions for it.
@@ -18,4 +21,4 @@ try:
 except ImportError:
     HAS_SHA256 = False
 
-__all__ = ["HAS_SHA256", "Sha256", "headed_digests", "header_columns", "leaf_digests", "pack_rows"]
+__all__ = ["COMPILED", "HAS_SHA256", "Sha256", "headed_digests", "header_columns", "leaf_digests", "pack_rows"]

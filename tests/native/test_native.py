@@ -229,14 +229,17 @@ def test_anything_odd_in_a_header_is_left_to_the_careful_parser(header: str) -> 
     assert _compiled.header_columns(header.encode(), 0) is None
 
 
+PROGRAM = "import sys; {}\nfrom ckpt_tui.__main__ import main\nsys.exit(main())"
+WITHOUT = "sys.modules['ckpt_tui.native._compiled'] = None"
+
+
 def test_a_scan_says_the_same_with_and_without_compiled_code(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "model", shards=5, tensors=40)
-    program = "import sys; {}\nfrom ckpt_tui.__main__ import main\nsys.exit(main())"
     said = []
-    for before in ("", "sys.modules['ckpt_tui.native._compiled'] = None"):
+    for before in ("", WITHOUT):
         for extra in ([], ["--fast"]):
             run = subprocess.run(
-                [sys.executable, "-c", program.format(before), "scan", "--no-cache", "--segments", "--json", *extra,
+                [sys.executable, "-c", PROGRAM.format(before), "scan", "--no-cache", "--segments", "--json", *extra,
                  str(tmp_path / "model")],
                 capture_output=True, check=False, timeout=60, env={**os.environ, "HOME": str(tmp_path)},
             )  # fmt: skip
@@ -249,3 +252,17 @@ def test_a_scan_says_the_same_with_and_without_compiled_code(tmp_path: Path) -> 
             said.append(result)
     assert said[:2] == said[2:]
     assert said[0] != said[1]
+
+
+@pytest.mark.parametrize(("before", "words"), [("", ""), (WITHOUT, "no compiled code, so slower")])
+def test_the_version_says_what_this_installation_hashes_with(before: str, words: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(before), "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert run.stdout.startswith("ckpt-tui, version ")
+    assert words in run.stdout
+    assert before or ("slower" in run.stdout) == (_compiled is None)
