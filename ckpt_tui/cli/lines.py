@@ -10,6 +10,7 @@ import click
 
 from ..facts.clock import SystemClock
 from ..stream.state import StreamState, apply
+from .stdout import emit
 from .stopping import stopping
 
 if TYPE_CHECKING:
@@ -55,17 +56,21 @@ def recorder(record: str | None, *, force: bool) -> Recorder | None:
 
 
 def narrate(source: Source, title: str, *, at_once: bool = False) -> int:
-    """Tell a stream until it ends or a signal comes; the exit code is the screen's. `at_once`: only how it ended."""
+    """Tell a stream until it ends, a signal comes or the reader has left; the exit code is the screen's.
+
+    `at_once`: only how it ended. CkptError where stdout cannot be written.
+    """
     from ..stream.messages import Resync
     from ..stream.narrator import Narrator
-    from ..tui.farewell import exit_code, part
+    from ..tui.farewell import exit_code, farewell, is_decided, part
 
     state, narrator = StreamState(), Narrator()
     heard = told = time.monotonic()
     stopped: list[bool] = []
+    listening = True
     try:
         with stopping(lambda: stopped.append(True)) as stop:
-            while not state.over and not stopped:
+            while not state.over and not stopped and listening:
                 batch = source.drain()
                 changes = apply(state, batch)
                 now = time.monotonic()
@@ -74,16 +79,18 @@ def narrate(source: Source, title: str, *, at_once: bool = False) -> int:
                     source.send(Resync())
                 if not at_once and (now - told >= _TELL or state.over):
                     told = now
-                    _print(narrator.tell(state, now, now - heard))
+                    listening = _print(narrator.tell(state, now, now - heard))
                 if not batch:
                     time.sleep(_LOOK)
     finally:
         source.close()
-    part(state, title)
+    if is_decided(state):
+        _print(farewell(state, title))
+    else:
+        part(state, title)
     return stop.code if stopped else exit_code(state)
 
 
-def _print(lines: list[str]) -> None:
-    if lines:
-        sys.stdout.buffer.write("\n".join([*lines, ""]).encode(sys.stdout.encoding, "backslashreplace"))
-        sys.stdout.flush()
+def _print(lines: list[str]) -> bool:
+    """Whether anybody still reads them."""
+    return emit("\n".join([*lines, ""]).encode(sys.stdout.encoding, "backslashreplace")) if lines else True

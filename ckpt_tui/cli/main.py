@@ -107,14 +107,15 @@ def run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
         return Exit.USAGE
     except CkptError as error:
         _complain(str(error))
         return error.code
-    except BrokenPipeError:
-        sys.stderr.close()
-        return Exit.UNDECIDED
+    except SystemExit as stop:
+        # With 1, which here is a proven difference, click ends where the reader of a pipe has left.
+        return stop.code if isinstance(stop.code, int) and stop.code != 1 else Exit.UNDECIDED
     except Exception as error:  # noqa: BLE001 - a traceback would leave with 1, which is a proven difference
         from ..present.safe import unexpected
 

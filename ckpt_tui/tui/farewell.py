@@ -28,6 +28,11 @@ def exit_code(state: StreamState) -> int:
     return Exit.INTERRUPTED if state.ended is None else Exit.UNDECIDED
 
 
+def is_decided(state: StreamState) -> bool:
+    """Whether there is a verdict to tell."""
+    return state.verdict is not None and state.verdict.code is not None
+
+
 def farewell(state: StreamState, path: str, written: Sequence[str] = ()) -> list[str]:
     """The lines to print: what the verdict line said, where it differs, and where the reports are."""
     verdict = state.verdict
@@ -66,8 +71,7 @@ def await_report(writing: Aside[str] | None) -> list[str]:
 
 def part(state: StreamState, title: str, written: Sequence[str] = ()) -> None:
     """Print what stays: the verdict on stdout, and why there is none on stderr."""
-    decided = state.verdict is not None and state.verdict.code is not None
-    stream = sys.stdout if decided else sys.stderr
+    stream = sys.stdout if is_decided(state) else sys.stderr
     said = "\n".join([*farewell(state, title, written), ""])
     with suppress(OSError):  # the terminal may be gone
         stream.flush()

@@ -12,6 +12,7 @@ import pytest
 from tests.stream.recordings import minute, record
 from tests.support.checkpoints import write_checkpoint
 from tests.support.waiting import wait_until
+from tests.tui import streams
 
 
 def ckpt_tui(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -93,6 +94,33 @@ def test_a_signal_ends_the_lines_with_its_code_and_leaves_no_process(tmp_path: P
     assert process.returncode == 128 + signal.SIGTERM
     assert (out, error) == ("", f"STOPPED  before a verdict: {model}\n")
     wait_until(lambda: not list(workers(model)), 5)
+
+
+def test_a_reader_that_leaves_ends_the_lines_as_leaving_a_screen_does(tmp_path: Path) -> None:
+    model = write_checkpoint(tmp_path / "model", shape=(512, 512))
+    command = [sys.executable, "-P", "-m", "ckpt_tui", str(model), "--plain", "--no-cache", "--max-rate=100K"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(str(model))
+        process.stdout.close()
+        assert process.stderr.read() == f"STOPPED  before a verdict: {model}\n"
+        assert process.wait(20) == 130
+    wait_until(lambda: not list(workers(model)), 5)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    "words", [("MODEL", "--plain", "--no-cache"), ("replay", "KEPT"), ("replay", "KEPT", "--plain", "--speed=0")]
+)
+def test_lines_that_cannot_be_written_are_said_and_leave_with_3(tmp_path: Path, words: tuple[str, ...]) -> None:
+    kept = record(tmp_path / "a.rec", ((float(at), message) for at, message in enumerate(streams.verified())))
+    names = {"MODEL": str(write_checkpoint(tmp_path / "model")), "KEPT": str(kept)}
+    command = [sys.executable, "-P", "-m", "ckpt_tui", *(names.get(word, word) for word in words)]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "ckpt-tui: stdout: the result could not be written: ENOSPC: No space left on device\n"
 
 
 def workers(model: Path) -> list[str]:

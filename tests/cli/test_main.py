@@ -42,8 +42,26 @@ def test_a_result_that_cannot_be_written_is_not_the_code_of_a_difference(words: 
 
 
 @needs_full
-def test_the_code_is_right_where_not_even_an_error_can_be_written(folder: Path) -> None:
-    assert shell('scan "$MODEL" >/dev/full 2>/dev/full', folder).returncode == Exit.UNDECIDED
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ('scan "$MODEL" >/dev/full', Exit.UNDECIDED),
+        ('scan "$MODEL" --no-such-option', Exit.USAGE),
+        ('scan "$MODEL/nowhere"', Exit.USAGE),
+    ],
+)
+def test_the_code_is_right_where_not_even_an_error_can_be_written(words: str, code: Exit, folder: Path) -> None:
+    assert shell(f"{words} 2>/dev/full", folder).returncode == code
+
+
+@pytest.mark.parametrize("words", ["--help", "scan --help", "--version"])
+def test_a_reader_that_has_left_is_not_the_code_of_a_difference(words: str, folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "ckpt_tui", *words.split()]
+    told = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writer)
+    assert (told.returncode, told.stderr) == (Exit.UNDECIDED, b"")
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
