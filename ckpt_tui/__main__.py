@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 
 def main() -> None:
     """Run the command line and leave with its code."""
     _fill_standard_streams()
+    # Ctrl+C while the commands are imported ends the process as the signal does, without a traceback.
+    raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if raises:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from .cli.main import run
 
+    if raises:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,23 @@ def test_a_reader_that_has_left_is_not_the_code_of_a_difference(words: str, fold
 def test_closed_streams_lead_nowhere_and_change_nothing(closed: str, folder: Path) -> None:
     told = shell(f'scan "$MODEL" {closed}', folder)
     assert (told.returncode, told.stderr) == (Exit.SAME, b"")
+
+
+@pytest.mark.parametrize("module", ["click", "ckpt_tui.cli.main"])
+def test_ctrl_c_before_the_command_has_begun_leaves_no_traceback(module: str) -> None:
+    script = f"""
+import os, signal, sys
+class Interrupts:
+    def find_spec(self, name, *_more):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupts())
+from ckpt_tui.__main__ import main
+sys.argv = ["ckpt-tui", "cache", "path"]
+main()
+"""
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=False)
+    assert (told.returncode, told.stdout, told.stderr) == (-signal.SIGINT, b"", b"")
 
 
 def test_what_nobody_foresaw_is_a_line_with_its_place_and_no_verdict(
