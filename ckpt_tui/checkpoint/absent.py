@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -80,4 +81,5 @@ def _by_records(path: Path, name: str, records: Records) -> Iterator[str]:
 
 
 def _is_dangling(path: Path | None) -> bool:
-    return path is not None and path.is_symlink() and not path.exists()
+    # These answer False where Path would raise.
+    return path is not None and os.path.islink(path) and not os.path.exists(path)  # noqa: PTH110, PTH114

@@ -15,6 +15,7 @@ import base64
 import hashlib
 import os
 import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,7 +28,7 @@ from ..present.safe import escape
 from .find import enclosing_snapshot
 from .gitlfs import tracked_files
 from .names import inside
-from .opening import read_file
+from .opening import NOT_THERE, denied, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -90,7 +91,7 @@ class Records:
         self._commit = enclosing.revision if enclosing else ""
         self._prefix = f"{enclosing.within}/" if enclosing and enclosing.within else ""
         self._local = self._root / ".cache" / "huggingface"
-        self._downloaded = self._repo is None and (self._local / "download").is_dir()
+        self._downloaded = self._repo is None and self._notes_downloads()
         self._tracked = {} if self._repo or self._downloaded else tracked_files(root)
         self._stated: dict[str, list[tuple[ExpectedFile, Expected]]] = {}
         for one in statements:
@@ -151,6 +152,16 @@ class Records:
     def blob(self, etag: str) -> Path | None:
         """Where the hub cache keeps a blob of this name, whether or not it is there."""
         return self._repo / "blobs" / etag if self._repo else None
+
+    def _notes_downloads(self) -> bool:
+        """Whether the hub's client noted here what it downloaded, as far as one may look."""
+        try:
+            return stat.S_ISDIR((self._local / "download").stat().st_mode)
+        except OSError as error:
+            if error.errno not in NOT_THERE:
+                words = f"{denied(self._local, error)}; nothing is checked against what is noted there"
+                self._findings.add("record-unreadable", Severity.NOTE, f".cache/huggingface: {words}")
+            return False
 
     def _listing(self) -> tuple[Path, str]:
         """Where the hub's listing lies, and of which commit; of a download that left one listing, of that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -12,7 +13,7 @@ from ..facts.outcome import CkptError, UsageError
 from ..facts.scan import CheckpointKind
 from ..present.safe import escape
 from .names import INDEX, OPAQUE, SAFETENSORS
-from .opening import denied, read_file
+from .opening import NOT_THERE, denied, read_file
 
 _REPO_ID = r"(?a)([\w.-]+(?:/[\w.-]+)?)(?:@(.+))?"
 _REPO_FOLDER = r"(?s)(?:models|datasets|spaces)--(.+)"
@@ -39,10 +40,10 @@ def find(target: str, hub_cache: str | None = None) -> Place:
     try:
         mode = path.stat().st_mode
     except OSError as error:
+        if error.errno not in {*NOT_THERE, errno.ELOOP}:
+            raise CkptError(f"{escape(target)}: {denied(path, error)}") from None
         if os.path.islink(path):  # noqa: PTH114 - answers False where Path would raise
             raise UsageError(f"{escape(target)}: a link to nothing: {escape(str(path.readlink()))}") from None
-        if isinstance(error, PermissionError):
-            raise CkptError(f"{escape(target)}: {denied(path, error)}") from None
         return _in_cache(target, hub_cache)
     if stat.S_ISDIR(mode):
         return _folder(path)
@@ -175,7 +176,7 @@ def _repo_id(repo: Path) -> str:
 def _cached_repos(path: Path) -> list[str]:
     try:
         names = sorted(entry.name for entry in path.iterdir() if entry.name.startswith("models--"))
-    except PermissionError as error:
+    except OSError as error:
         raise CkptError(f"{escape(str(path))}: {denied(path, error)}") from None
     return [_repo_id(path / name) for name in names if _is_dir(path / name / _SNAPSHOTS)]
 

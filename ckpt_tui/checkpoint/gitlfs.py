@@ -37,7 +37,8 @@ class Tracked(NamedTuple):
 
 def tracked_files(root: Path) -> dict[str, Tracked]:
     """Files below a folder that git-lfs keeps, by name relative to it; empty where that is no clone that tells."""
-    repository = next((place for place in (root, *root.parents) if (place / ".git" / "lfs").is_dir()), None)
+    stores = ((place, place / ".git" / "lfs") for place in (root, *root.parents))
+    repository = next((place for place, store in stores if os.path.isdir(store)), None)  # noqa: PTH112 - answers False where Path would raise
     if repository is None:
         return {}
     try:

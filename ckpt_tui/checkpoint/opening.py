@@ -17,7 +17,8 @@ from ..present.safe import error_text, escape
 if TYPE_CHECKING:
     from pathlib import Path
 
-_NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
+#: What a stat answers where there is nothing.
+NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
 _CHUNK = 1 << 20
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -76,7 +77,7 @@ def look(path: Path, real_paths: RealPaths | None = None) -> Look:
 def _refused(path: Path, error: OSError, *, link: bool) -> Look:
     if error.errno == errno.ELOOP:
         return Look(State.BROKEN_LINK, error="too many levels of symbolic links")
-    if error.errno in _NOT_THERE:
+    if error.errno in NOT_THERE:
         if link:
             return Look(State.BROKEN_LINK, error=f"a link to nothing: {escape(_target(path))}")
         return Look(State.MISSING, error="not there" if error.errno == errno.ENOENT else error_text(error))
