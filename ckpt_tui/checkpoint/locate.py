@@ -86,6 +86,7 @@ def locate(
         files=tuple(sorted(files.values(), key=lambda file: file.raw_name)),
         findings=tuple(plan.findings),
         not_compared=not_compared(root, sorted(plan.extras, key=os.fsencode)),
+        settled=plan.settled,
     )
 
 

@@ -164,6 +164,9 @@ class Checkpoint(NamedTuple):
     files: tuple[CheckpointFile, ...]
     findings: tuple[Finding, ...] = ()
     not_compared: tuple[NotCompared, ...] = ()
+    #: Whether these are all its weight files: no index, manifest or part of it is broken or not there, which might
+    #: name others. Without that no digest speaks for the whole.
+    settled: bool = True
 
     @property
     def weights(self) -> tuple[CheckpointFile, ...]:

@@ -33,8 +33,8 @@ class Parts(Struct):
     unreadable: dict[str, str] = field(default_factory=dict)
     #: Parts that a manifest names and that are not there.
     missing: list[str] = field(default_factory=list)
-    #: Manifests that are no JSON, and why.
-    broken: dict[str, str] = field(default_factory=dict)
+    #: Manifests that tell nothing, and why.
+    broken: dict[str, tuple[State, str]] = field(default_factory=dict)
 
 
 def find_parts(root: Path, top: Folder) -> Parts:
@@ -71,17 +71,23 @@ def _is_inside(name: str) -> bool:
 
 def _named(root: Path, top: Folder, parts: Parts) -> Iterator[str]:
     for file in MANIFESTS:
-        if file not in top.files or look(root / file).state is not State.GOOD:
+        if file not in top.files:
+            continue
+        seen = look(root / file)
+        if seen.state is not State.GOOD:
+            parts.broken[file] = seen.state, seen.error or seen.state.value
             continue
         try:
             raw = read_file(root / file, LIMIT)
-        except OSError:  # its own state says so
+        except OSError as error:
+            parts.broken[file] = State.UNREADABLE, denied(root / file, error)
             continue
         try:
             yield from _names(msgspec.json.decode(raw))
         except (msgspec.MsgspecError, RecursionError) as error:
-            if pointer(raw[:HEAD]) is None:
-                parts.broken[file] = f"it names the checkpoint's parts, and is no JSON: {error}"
+            found = pointer(raw[:HEAD])
+            words = f"it names the checkpoint's parts, and is no JSON: {error}"
+            parts.broken[file] = (State.NOT_WEIGHTS, found.words) if found else (State.BAD_HEADER, words)
 
 
 def _names(manifest: Any) -> Iterator[str]:

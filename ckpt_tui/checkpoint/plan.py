@@ -65,6 +65,8 @@ class Plan(Struct):
     unusable: dict[str, tuple[State, str]] = field(default_factory=dict)
     #: Values of weight maps that are refused, never opened, and why.
     refused: dict[str, str] = field(default_factory=dict)
+    #: Parts that a manifest names and that are not there.
+    absent: list[str] = field(default_factory=list)
     #: Weights beside an unusable index: looked at for damage, never taken for the checkpoint.
     unsettled: list[str] = field(default_factory=list)
     #: Weights that nothing names.
@@ -73,6 +75,11 @@ class Plan(Struct):
     folders: dict[str, Folder] = field(default_factory=dict)
     #: What is remembered of indexes in which nothing was wrong.
     outlines: Outlines | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether all is known that says which weight files there are; else there may be others."""
+        return not (self.unusable or self.absent)
 
     @property
     def weights(self) -> list[str]:
@@ -111,9 +118,9 @@ def _plan_obstacles(parts: Parts, plan: Plan) -> None:
     for name, error in parts.unreadable.items():
         plan.components.append(Component(None, [name]))
         plan.unusable[name] = State.UNREADABLE, error
-    for name, error in parts.broken.items():
-        plan.unusable[name] = State.BAD_HEADER, error
+    plan.unusable |= parts.broken
     if parts.missing:
+        plan.absent = parts.missing
         message = f"named as parts of the checkpoint and not there: {some(parts.missing)}"
         plan.findings.add("component-missing", Severity.ERROR, message)
 

@@ -71,7 +71,7 @@ def take(checkpoint: Checkpoint, advance: Callable[[int], None]) -> Survey:
             errors[file.name] = denied(file.path, error)
     return Survey(
         checkpoint=checkpoint,
-        identity=_identity(weights, covered, read),
+        identity=_identity(weights, covered, read) if checkpoint.settled else None,
         header_table=tuple(
             _row(file, read.get(file.name), unreadable=file.name in errors)
             for file in sorted(weights + covered, key=lambda file: file.raw_name)

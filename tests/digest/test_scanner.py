@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -210,6 +211,37 @@ def test_no_digest_passes_for_the_checkpoints_where_a_shard_is_missing(folder: P
     result = scanned(folder)
     assert named(result, SHARD).state is State.MISSING
     assert (result.identity, result.content, result.logical_content) == (None, None, None)
+    assert scan_code(result) is Exit.DIFFERENT
+
+
+INDEX, LIST_OF_PARTS = "vae/model.safetensors.index.json", "model_index.json"
+BREAKAGES: dict[str, Callable[[Path], object]] = {
+    "a-part-is-gone": lambda root: shutil.rmtree(root / "vae"),
+    "an-index-is-no-json": lambda root: (root / INDEX).write_text("{"),
+    "an-index-leads-nowhere": lambda root: relink(root / INDEX),
+    "the-list-of-parts-is-no-json": lambda root: (root / LIST_OF_PARTS).write_text("{"),
+    "the-list-of-parts-leads-nowhere": lambda root: relink(root / LIST_OF_PARTS),
+}
+
+
+def relink(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nothing")
+
+
+@pytest.mark.parametrize("breakage", BREAKAGES)
+def test_no_digest_passes_for_the_checkpoints_where_nobody_knows_which_weights_there_are(
+    breakage: str, tmp_path: Path, scanned: Scan
+) -> None:
+    root, parts = tmp_path / "model", {"unet": ["diffusers", "U"], "vae": ["diffusers", "V"]}
+    for name in parts:
+        write_checkpoint(root / name)
+    (root / LIST_OF_PARTS).write_text(json.dumps(parts))
+    assert scanned(root).content is not None
+    BREAKAGES[breakage](root)
+    result = scanned(root)
+    assert (result.identity, result.content, result.content_sha256, result.logical_content) == (None,) * 4
+    assert named(result, f"unet/{SHARD}").digest, "what is there can be compared"
     assert scan_code(result) is Exit.DIFFERENT
 
 
