@@ -116,8 +116,12 @@ def _clean(raw: bytes) -> Header | None:
         return None
     if len({*names}) < len(names):
         return None
+    try:
+        told = _METADATA.decode(metadata)
+    except msgspec.DecodeError:  # not UTF-8
+        return None
     tensors = Tensors(names if plain else [*map(escape, names)], dtypes, shapes, offsets, lengths)
-    return Header(raw, tensors, _escaped(msgspec.json.decode(metadata)))
+    return Header(raw, tensors, _escaped(told))
 
 
 def _escaped(metadata: dict[str, str]) -> dict[str, str]:

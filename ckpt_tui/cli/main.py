@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import sys
 from contextlib import suppress
@@ -96,8 +95,6 @@ def cli(ctx: click.Context) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command; the exit code, whatever happened. Never a traceback for what a user can mend."""
-    # Tables of a hundred thousand tensors hold no cycles: looking for some while they grow costs a third of the time.
-    gc.set_threshold(100_000, 50, 100)
     try:
         code = cli.main(list(argv), prog_name="ckpt-tui", standalone_mode=False)
     except click.exceptions.Exit as stop:

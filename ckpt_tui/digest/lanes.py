@@ -23,6 +23,8 @@ ABREAST = 2 if native.HAS_SHA256 else 1
 #: How long a thread waits for another's piece before it hashes its own alone, in seconds. It waits only where another
 #: is about to come, or no core is free: this is for one that the disk holds up.
 _PATIENCE = 0.005
+#: Fewer bytes than this are hashed sooner than two threads have met.
+_WORTH_IT = 128 << 10
 
 
 class Hash(Protocol):
@@ -77,6 +79,9 @@ class Lanes:
 
     def update(self, hash_: Sha256, data: memoryview) -> None:
         """Take a file's next piece, together with another file's where one waits or is about to come."""
+        if len(data) < _WORTH_IT:
+            hash_.update(data)
+            return
         other = mine = None
         with self._lock:
             self._coming -= 1

@@ -117,7 +117,9 @@ def file_digest(spans: Spans, digests: bytes) -> bytes:
     """The digest of a file over its segments; `digests` holds theirs, `WIDTH` bytes each, in the order of the spans."""
     columns = [*spans.kinds], written_names([*spans.names]), [*spans.offsets], [*spans.lengths], digests
     rows = pack_rows("ssqqd", None, *columns)
-    return xxhash.xxh3_128_digest(domain(b"file") + integer(len(spans)) + rows)
+    digest = xxhash.xxh3_128(domain(b"file") + integer(len(spans)))
+    digest.update(rows)
+    return digest.digest()
 
 
 class Member(NamedTuple):
@@ -174,7 +176,9 @@ def logical_content(tensors: TensorFacts) -> bytes:
         keys = [*zip(written, map(str.encode, tensors.dtypes), tensors.shapes, digests, strict=True)]
         order = sorted(range(rows), key=keys.__getitem__)
     packed = pack_rows("sstd", order, written, tensors.dtypes, tensors.shapes, tensors.digests)
-    return _sha256(b"logical", integer(rows), packed)
+    digest = hashlib.sha256(domain(b"logical") + integer(rows))
+    digest.update(packed)
+    return digest.digest()
 
 
 class HeaderFact(NamedTuple):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ckpt_tui import native
@@ -15,6 +15,11 @@ from ckpt_tui.digest import lanes as lanes_module
 from ckpt_tui.digest.lanes import Lanes
 
 paired = pytest.mark.skipif(not native.HAS_SHA256, reason="without instructions for it files are hashed one by one")
+
+
+@pytest.fixture(autouse=True)
+def _short_pieces_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes_module, "_WORTH_IT", 0)
 
 
 def together(*work: Callable[[], None]) -> None:
@@ -41,7 +46,7 @@ FILES = st.lists(st.lists(st.integers(0, 5000), max_size=6), min_size=1, max_siz
 
 
 @given(FILES, st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_files_side_by_side_have_their_own_digests(files: list[list[int]], cores: int) -> None:
     lanes = Lanes(cores)
     found: dict[int, bytes] = {}

@@ -17,7 +17,7 @@ typedef struct {
     int dims;
     uint64_t shape[MOST_DIMS];
     uint64_t length;
-    PyObject *dtype_object, *shape_object;
+    PyObject *dtype_object, *shape_object, *length_object;
 } Kind;
 
 typedef struct {
@@ -137,12 +137,13 @@ static uint64_t hash_kind(const Kind *kind) { /* FNV-1a */
 static int make_objects(Kind *kind) {
     kind->dtype_object = PyUnicode_DecodeUTF8(kind->dtype.at, kind->dtype.length, "strict");
     kind->shape_object = PyTuple_New(kind->dims);
+    kind->length_object = PyLong_FromUnsignedLongLong(kind->length);
     for (int i = 0; kind->shape_object && i < kind->dims; i++) {
         PyObject *dim = PyLong_FromUnsignedLongLong(kind->shape[i]);
         if (!dim) return 0;
         PyTuple_SET_ITEM(kind->shape_object, i, dim);
     }
-    return kind->dtype_object && kind->shape_object;
+    return kind->dtype_object && kind->shape_object && kind->length_object;
 }
 
 /* The kind among those seen, with its objects; NULL where there are too many, where it has another length, or without
@@ -156,7 +157,7 @@ static Kind *find_kind(Parser *p, const Kind *wanted) {
     if (p->count == MOST_KINDS) return NULL;
     Kind *kind = &p->kinds[p->count++];
     *kind = *wanted;
-    kind->dtype_object = kind->shape_object = NULL;
+    kind->dtype_object = kind->shape_object = kind->length_object = NULL;
     p->slots[slot] = (int16_t)p->count;
     return make_objects(kind) ? kind : NULL;
 }
@@ -186,7 +187,7 @@ static int read_tensor(Parser *p, Span name, int ascii, uint64_t base, uint64_t 
     return kind && append_new(p->names, name_object(name, ascii)) && !PyList_Append(p->dtypes, kind->dtype_object) &&
            !PyList_Append(p->shapes, kind->shape_object) &&
            append_new(p->offsets, PyLong_FromUnsignedLongLong(base + range[0])) &&
-           append_new(p->lengths, PyLong_FromUnsignedLongLong(found.length));
+           !PyList_Append(p->lengths, kind->length_object);
 }
 
 static int read_header(Parser *p, uint64_t base) {
@@ -210,7 +211,7 @@ static PyObject *kind_list(const Parser *p) {
     PyObject *made = PyList_New(p->count);
     for (int i = 0; made && i < p->count; i++) {
         const Kind *kind = &p->kinds[i];
-        PyObject *row = Py_BuildValue("(OOK)", kind->dtype_object, kind->shape_object, (unsigned long long)kind->length);
+        PyObject *row = PyTuple_Pack(3, kind->dtype_object, kind->shape_object, kind->length_object);
         if (!row) Py_CLEAR(made);
         else PyList_SET_ITEM(made, i, row);
     }
@@ -250,6 +251,7 @@ PyObject *header_columns(PyObject *Py_UNUSED(module), PyObject *args) {
         for (int i = 0; i < p->count; i++) {
             Py_XDECREF(p->kinds[i].dtype_object);
             Py_XDECREF(p->kinds[i].shape_object);
+            Py_XDECREF(p->kinds[i].length_object);
         }
         PyObject *lists[] = {p->names, p->dtypes, p->shapes, p->offsets, p->lengths};
         for (int i = 0; i < 5; i++) Py_XDECREF(lists[i]);
