@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.support.minilm import minilm
+
+# torch asks the resolver for the name of whom it connects to, loopback included. A question that gets lost is asked
+# again after a second in all processes of the tests, and not after five.
+os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:5")
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from .options import Age
 @click.command()
 @click.argument("address", metavar="HOST:PORT")
 @click.option(
-    "--wait", type=Age(), default="5s", show_default=True, help="How long to wait for a session that has not begun."
+    "--wait", type=Age(), default="15s", show_default=True, help="How long to wait for a session that has not begun."
 )
 @click.option("--session", type=click.IntRange(min=1), help="Which one, where several run.  [default: the newest]")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with plain ASCII.")

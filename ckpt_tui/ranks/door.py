@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from ..facts.clock import Clock
     from .environment import Place
 
-#: How long the holder of a port that is taken may need to show that it is a store.
-_RECOGNISE = 3.0
-#: How long, where it may be a rank that has only just begun to listen.
-_BEGIN = 10.0
+#: How long the holder of a port that is taken may need to show that it is a store. torch asks the resolver who it is
+#: that it connects to: where a question gets lost, or the name server is gone, that alone takes 5 or 10 s.
+_RECOGNISE = 12.0
+#: How long the search for this machine's own address may take.
+_REACH = 3.0
 #: How long a rank without a number tries to reach the store before it looks again whether the store is its to serve.
 _TURN = 2.0
 
@@ -98,7 +99,7 @@ class Door:
             except NobodyThere as error:
                 if not self.left():
                     raise NobodyThere(f"{error}; the first rank that runs there is to listen") from None
-        seconds = min(self.left(), _BEGIN) if here else self.left()
+        seconds = min(self.left(), _RECOGNISE) if here else self.left()
         try:
             store = connect(self.torch(), named, seconds=seconds, patience=self.patience, watch=self.watch)
         except NobodyThere:
@@ -136,7 +137,7 @@ class Door:
 
     def _find_own_address(self, address: Address) -> None:
         try:
-            self.own_address = reach(address, min(_RECOGNISE, self.left()), self.watch, lambda _why: None)
+            self.own_address = reach(address, min(_REACH, self.left()), self.watch, lambda _why: None)
         except NobodyThere as error:
             self.note(f"rank 0 listens on port {address.port} of this machine, but {error}: is this the right machine?")
 

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from types import ModuleType
 
 import pytest
 
 from ckpt_tui.ranks.address import Address
 from ckpt_tui.ranks.native import load_torch
-from ckpt_tui.ranks.store import NobodyThere, Store, connect, listen
+from ckpt_tui.ranks.store import Store, connect, listen
 
 
 @pytest.fixture(scope="session")
 def torch() -> ModuleType:
     """torch, imported once."""
     return load_torch()
-
-
-def _insist(attempt: Callable[[], Store]) -> Store:
-    """In a process that makes store after store, about one of torch's connections in a hundred never gets an answer."""
-    for _ in range(2):
-        with suppress(NobodyThere):
-            return attempt()
-    return attempt()
 
 
 @pytest.fixture
@@ -39,10 +30,10 @@ def connections(torch: ModuleType) -> Iterator[Callable[[], Store]]:
         address = Address("127.0.0.1", listening.getsockname()[1])
         return connect(torch, address, seconds=10, patience=10, listening=listening)
 
-    made = [_insist(serve)]
+    made = [serve()]
 
     def make() -> Store:
-        made.append(_insist(lambda: connect(torch, address, seconds=10, patience=10)))
+        made.append(connect(torch, address, seconds=10, patience=10))
         return made[-1]
 
     yield make

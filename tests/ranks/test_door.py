@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -64,13 +65,17 @@ def test_where_no_rank_runs_on_the_masters_host_nobody_gets_a_number(opened: Cal
         opened(Place(None, 2, Address("nowhere.invalid", 1)), seconds=0.2)
 
 
-def test_a_port_that_no_store_holds_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch, opened: Open) -> None:
-    monkeypatch.setattr(door_, "_BEGIN", 1.0)
+@pytest.mark.parametrize(("rank", "said"), [(None, "and not by a store of ranks"), (0, "is another rank 0")])
+def test_a_port_that_no_store_holds_is_said_to_be_so(
+    rank: int | None, said: str, monkeypatch: pytest.MonkeyPatch, opened: Open
+) -> None:
+    """Case R05, a port in use."""
+    monkeypatch.setattr(door_, "_RECOGNISE", 1.0)
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
-        pytest.raises(UsageError, match=r"is in use by pid .* and not by a store of ranks"),
+        pytest.raises(UsageError, match=rf"is in use by pid {os.getpid()}.* {said}"),
     ):
-        opened(Place(None, 2, Address("127.0.0.1", other.getsockname()[1])))
+        opened(Place(rank, 2, Address("127.0.0.1", other.getsockname()[1])))
 
 
 def test_this_machine_knows_its_own_names_and_no_others() -> None:

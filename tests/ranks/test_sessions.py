@@ -309,17 +309,6 @@ def test_numbers_that_are_given_and_handed_out_do_not_mix(tmp_path: Path) -> Non
     assert not any(one.out for one in ended)
 
 
-def test_a_port_that_something_else_holds_is_a_usage_error(tmp_path: Path) -> None:
-    """Case R05, a port in use."""
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as other, Ranks(2, port=other.getsockname()[1]) as ranks:
-        ranks.start(0, write_checkpoint(tmp_path / "a"))
-        (ended,) = ranks.end()
-    assert ended.code == 2
-    assert f"is in use by pid {os.getpid()}" in ended.err
-
-
 def start_reading(ranks: Ranks, folder: Path) -> None:
     """Start all ranks on one folder, and return when every one of them hashes and knows that of the others."""
     for rank in range(ranks.world_size):

@@ -77,7 +77,7 @@ class Stage:
             self.store.append(f"{self.scope}/call/{call}/roster", encode_line(hello(rank, token=f"{call}.{rank}")))
 
     def look(self) -> Sight:
-        self.viewer.open(0.0)
+        self.viewer.open(10.0)
         return self.viewer.look()
 
 
