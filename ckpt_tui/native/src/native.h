@@ -8,6 +8,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Whether there is code for this processor in particular; `PORTABLE` builds the rest anywhere. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(PORTABLE)
+#define X86 1
+#else
+#define X86 0
+#endif
+
 /* Bytes of an xxh3-128 digest. */
 #define WIDTH 16
 

@@ -4,15 +4,9 @@
  * leaves the unit idle for half of the time. Two that have nothing to do with each other fill it. FIPS 180-4. */
 #include "native.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define HAVE_LANES 1
+#if X86
 #include <cpuid.h>
 #include <immintrin.h>
-#else
-#define HAVE_LANES 0
-#endif
-
-#if HAVE_LANES
 
 #define BLOCK 64
 #define SHA_NI __attribute__((noinline, target("sha,ssse3,sse4.1")))

@@ -1,7 +1,7 @@
 /* xxh3-128 of very many short pieces: one call for all of them. */
 #include "native.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if X86
 #include "xxh_x86dispatch.h" /* as wide as this processor can */
 #else
 #define XXH_INLINE_ALL
