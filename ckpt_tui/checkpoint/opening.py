@@ -110,9 +110,10 @@ def _target(path: Path) -> str:
 def open_regular(path: Path) -> int:
     """A descriptor for reading a regular file; OSError otherwise. Never blocks on a FIFO put there meanwhile."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
+        raise OSError(f"not a regular file: {_kind(mode)}")
     return fd
 
 

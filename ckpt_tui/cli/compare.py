@@ -11,13 +11,12 @@ import click
 import msgspec
 
 from ..facts.drill import DRILL_BYTES
-from ..facts.outcome import Exit, Interrupted, UsageError, agreement_code
+from ..facts.outcome import Interrupted, UsageError, agreement_code
 from ..present.safe import escape
 from .open import is_terminal, watch
 from .options import Size, format_option, scan_options, scan_settings
 from .progress import look_words, shown, words
-from .reporting import check_report, report_options, write_report
-from .stdout import emit
+from .reporting import check_report, print_result, report_options, unless_lost, write_report
 from .stopping import stopping
 
 if TYPE_CHECKING:
@@ -84,10 +83,9 @@ def command(
         except Interrupted as interrupted:
             print(f"ckpt-tui: {interrupted}", file=sys.stderr)
             return stop.code
-    saved = write_report(agreement, report, redact=redact, force=force)
-    emit(_rendered(agreement, format_))
-    code = agreement_code(agreement, strict=strict)
-    return code if saved or code is not Exit.SAME else Exit.UNDECIDED
+    written = write_report(agreement, report, redact=redact, force=force)
+    written &= print_result(_rendered(agreement, format_))
+    return unless_lost(agreement_code(agreement, strict=strict), written=written)
 
 
 def _on_screen(

@@ -174,7 +174,7 @@ def command(
         hold=hold or 0.0,
         keep_going=keep_going,
         strict=strict,
-        refusal=in_the_way(report, force=force),
+        refusal=in_the_way(report, force=force) or in_the_way(result, force=True),
         given=facts(given),
     )
     session = Session(path, place, settings, note=lambda line: say(f"{_who(session)}: {line}"))

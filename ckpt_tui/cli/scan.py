@@ -8,8 +8,8 @@ import click
 
 from ..facts.outcome import scan_code
 from .options import format_option, scan_options, scan_settings
-from .scanning import rendered, save_result, scanned, without_tables
-from .stdout import emit
+from .reporting import check_save, print_result, unless_lost, write_result
+from .scanning import rendered, scanned, without_tables
 
 
 @click.command()
@@ -38,12 +38,12 @@ def command(
     """
     if format_ == "sha256sum" and (scan["fast"] or identity_only):
         raise click.UsageError("--format sha256sum needs the sha256 that --fast and --identity-only leave out")
+    check_save(save)
     settings = scan_settings(identity_only=identity_only, segments=segments or save is not None, **scan)
     result = scanned(path, settings)
     if isinstance(result, int):
         return result
     shown = result if segments else without_tables(result)
-    emit(rendered(shown, format_, ascii_only=ascii_only))
-    if save is not None:
-        save_result(save, result)
-    return scan_code(result, strict=strict)
+    written = print_result(rendered(shown, format_, ascii_only=ascii_only))
+    written &= write_result(result, save)
+    return unless_lost(scan_code(result, strict=strict), written=written)

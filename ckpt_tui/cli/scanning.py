@@ -32,13 +32,6 @@ def scanned(path: str, settings: ScanSettings) -> ScanResult | int:
             return stop.code
 
 
-def save_result(path: str, result: ScanResult) -> None:
-    """Write the JSON to a file, whole or not at all."""
-    from ..report import json, write
-
-    write.write(path, json.encode(result), force=True)
-
-
 def without_tables(result: ScanResult) -> ScanResult:
     """The result without its segment tables, which fill a screen."""
     import msgspec

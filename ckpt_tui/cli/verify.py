@@ -9,11 +9,18 @@ import click
 import msgspec
 
 from ..checkpoint.presence import EXTRA, MISSING
-from ..facts.outcome import Exit, scan_code
+from ..facts.outcome import scan_code
 from .options import format_option, scan_options, scan_settings
-from .reporting import check_report, report_options, write_report
-from .scanning import rendered, save_result, scanned, without_tables
-from .stdout import emit
+from .reporting import (
+    check_report,
+    check_save,
+    print_result,
+    report_options,
+    unless_lost,
+    write_report,
+    write_result,
+)
+from .scanning import rendered, scanned, without_tables
 
 if TYPE_CHECKING:
     from ..facts.expected import Expected, Manifest
@@ -82,6 +89,7 @@ def command(
     if not online and (repo is not None or save_manifest is not None):
         raise click.UsageError(f"{'--repo' if repo is not None else '--save-manifest'} goes with --online")
     check_report(report, redact=redact, force=force)
+    check_save(save)
     expected: tuple[Expected, ...] = ()
     if expect:
         from ..checkpoint.expect import read_all_expected
@@ -93,12 +101,10 @@ def command(
     result = scanned(path, msgspec.structs.replace(settings, expected=expected, fail_on=fail_on))
     if isinstance(result, int):
         return result
-    emit(rendered(without_tables(result), format_, ascii_only=ascii_only, hashes=not sizes_only))
-    if save is not None:
-        save_result(save, result)
-    code = scan_code(result, strict=strict)
-    saved = write_report(without_tables(result), report, redact=redact, force=force)
-    return code if saved or code is not Exit.SAME else Exit.UNDECIDED
+    written = print_result(rendered(without_tables(result), format_, ascii_only=ascii_only, hashes=not sizes_only))
+    written &= write_result(result, save)
+    written &= write_report(without_tables(result), report, redact=redact, force=force)
+    return unless_lost(scan_code(result, strict=strict), written=written)
 
 
 def _asked(path: str, repo: str | None, save_to: str | None) -> Expected:

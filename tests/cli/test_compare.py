@@ -362,11 +362,13 @@ def test_a_report_that_cannot_be_written_is_refused_before_anything_is_read(
     done = run(env, o31 / "x/tiny", o31 / "z/tiny", "--report", tmp_path / "r.pdf")
     assert (done.returncode, done.stdout) == (2, b"")
     assert not Path(env["CKPT_TUI_CACHE_DIR"]).exists()
-    gone = run(env, o31 / "x/tiny", o31 / "z/tiny", "--report", tmp_path / "no" / "r.md")
+    full = tmp_path / "r.md"
+    full.symlink_to("/dev/full")
+    gone = run(env, o31 / "x/tiny", o31 / "z/tiny", "--report", full, "--force")
     assert gone.returncode == 1
     assert gone.stdout.startswith(b"DIFFER")
     assert b"could not be written" in gone.stderr
-    equal = run(env, o31 / "x/tiny", o31 / "y/renamed-copy", "--report", tmp_path / "no" / "r.md")
+    equal = run(env, o31 / "x/tiny", o31 / "y/renamed-copy", "--report", full, "--force")
     assert equal.returncode == 3
 
 

@@ -100,11 +100,31 @@ def test_what_nobody_foresaw_is_a_line_with_its_place_and_no_verdict(
     assert said.startswith("ckpt-tui: this should not have happened: ValueError: bad\\x1b[31m (test_main.py:")
 
 
-def test_a_result_is_printed_even_if_it_cannot_be_saved(folder: Path) -> None:
-    told = shell('scan --save "$MODEL/no/such/folder.json" "$MODEL"', folder)
-    assert told.returncode == Exit.UNDECIDED
-    assert told.stdout.startswith(b"DONE")
-    assert b"could not be written" in told.stderr
+@needs_full
+def test_what_was_found_comes_before_what_could_not_be_written(folder: Path) -> None:
+    whole = shell('scan --save /dev/full "$MODEL"', folder)
+    assert (whole.returncode, whole.stdout.startswith(b"DONE")) == (Exit.UNDECIDED, True)
+    assert b"could not be written" in whole.stderr
+    with (folder / "model-00001-of-00002.safetensors").open("ab") as shard:
+        shard.write(b"more")
+    for words in ('scan --save /dev/full "$MODEL"', 'scan "$MODEL" >/dev/full', 'compare "$MODEL" "$MODEL" >/dev/full'):
+        assert shell(words, folder).returncode == Exit.DIFFERENT, words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'scan "$MODEL" --save',
+        'verify "$MODEL" --save',
+        'verify "$MODEL" --report',
+        'compare "$MODEL" "$MODEL" --report',
+    ],
+)
+def test_a_place_where_nothing_can_be_written_is_refused_before_anything_is_read(words: str, folder: Path) -> None:
+    told = shell(f"{words} no-such-folder/r.json", folder)
+    assert (told.returncode, told.stdout) == (Exit.USAGE, b"")
+    assert told.stderr == b"ckpt-tui: no-such-folder/r.json: cannot be written: there is no folder no-such-folder\n"
+    assert not (folder.parent / "cache").exists()
 
 
 @pytest.mark.parametrize("option", ["--join-timeout", "--rank-timeout"])

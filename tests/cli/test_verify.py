@@ -156,6 +156,7 @@ def test_each_file_that_nothing_can_be_expected_of_gets_its_line(
     done = run(env, folder, *(word for path in given for word in ("--expect", path)))
     assert (done.returncode, done.stdout) == (2, "")
     lines = done.stderr.splitlines()
+    assert lines[-1] == f"ckpt-tui: {folder}: cannot be read: not a regular file: a folder"
     assert [line.partition(": ")[2].partition(": ")[0] for line in lines] == [str(torn), str(given[2]), str(folder)]
 
 
