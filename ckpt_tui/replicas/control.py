@@ -7,7 +7,7 @@ abort the process, and a rank that is at another step is told from one that is l
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -16,6 +16,9 @@ import xxhash
 from ..facts import ranksets
 from ..facts.outcome import CkptError, Exit
 from ..present.safe import error_text, escape, is_safe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: What goes first: magic, version, length of the payload, digest of the step's words, the payload where it fits.
 _HEADER = struct.Struct("<4sIQ16s64s")
@@ -30,7 +33,7 @@ _WORDS = 400
 
 
 class ControlLost(CkptError, RuntimeError):
-    """The exchange failed: a peer is gone or too late, or is at another step. The control group is of no more use."""
+    """The exchange failed: a peer is gone, late, at another step or unable to go on. The group is of no more use."""
 
     code = Exit.INCOMPLETE
 
@@ -81,9 +84,16 @@ class Control:
         padded = self._exchange(data.ljust(max(lengths), b"\0"), what)
         return [raw[:length] for raw, length in zip(padded, lengths, strict=True)]
 
-    def barrier(self, *, what: str) -> None:
-        """Return once every rank has come here. Raises ControlLost like `gather`."""
-        self.gather(b"", what=what)
+    def barrier(self, *, what: str, trouble: str = "") -> None:
+        """Return once every rank has come here. Raises ControlLost like `gather`.
+
+        `trouble` is what keeps this rank from going on: where any rank has some, all raise ControlLost, which says so.
+        """
+        heard = self.gather(trouble.encode()[:_WORDS], what=what)
+        said = _by_text(self.ranks, heard)
+        if said.keys() - {""}:
+            each = "; ".join(f"{ranksets.named(ranks)}: {text}" for text, ranks in said.items() if text)
+            raise ControlLost(f"{_doing(what)}: {each}")
 
     def _exchange(self, mine: bytes, what: str) -> list[bytes]:
         """An all-gather of as many bytes from each."""
@@ -99,12 +109,18 @@ class Control:
     def _apart(self, what: str) -> str:
         """Who is at which step. All ranks have seen that steps differ, so that all come here."""
         words = escape(what).encode()[:_WORDS]
-        said: dict[str, list[int]] = {}
-        for rank, raw in zip(self.ranks, self._exchange(words.ljust(_WORDS, b"\0"), what), strict=True):
-            text = raw.rstrip(b"\0").decode("utf-8", "replace")
-            said.setdefault(text if is_safe(text) else "something else", []).append(rank)
+        said = _by_text(self.ranks, self._exchange(words.ljust(_WORDS, b"\0"), what))
         each = "; ".join(f"{ranksets.named(ranks)}: {text}" for text, ranks in said.items())
         return f"the ranks are not at the same step: {each}"
+
+
+def _by_text(ranks: Sequence[int], heard: Sequence[bytes]) -> dict[str, list[int]]:
+    """The ranks that said each text, cut or padded with zeros."""
+    said: dict[str, list[int]] = {}
+    for rank, raw in zip(ranks, heard, strict=True):
+        text = raw.rstrip(b"\0").decode("utf-8", "replace")
+        said.setdefault(text if is_safe(text) else "something else", []).append(rank)
+    return said
 
 
 def lost(what: str, error: BaseException) -> str:

@@ -7,19 +7,21 @@ and a backend for them (NCCL); else in the control group as well, where Gloo tak
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 
 from ..facts import ranksets
-from ..present.safe import is_safe
+from ..present.safe import error_text, is_safe
 from .buckets import Slot, flattened, plan
 from .control import Control, ControlLost, lost
 from .schema import Member, StepRefused, agree, by_text, overlaps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from .schema import Parameters
 
@@ -40,8 +42,8 @@ def broadcast_trainable_parameters(
 
     Raises ValueError where `control_group` is no Gloo group of this process, StepRefused on all ranks with the same
     text, nothing changed, where count, names, shapes, dtypes, order, devices or `requires_grad` differ or a parameter
-    is no plain tensor or expanded, and ControlLost where a rank is gone or does not come within the groups' timeout:
-    some parameters may then have been filled.
+    is no plain tensor or expanded, and ControlLost where a rank is gone, does not come within the groups' timeout or
+    lacks the memory: some parameters may then have been filled.
     """
     control = Control(control_group)
     what = "the broadcast of parameters"
@@ -51,14 +53,13 @@ def broadcast_trainable_parameters(
     with torch.no_grad():
         for number, bucket in enumerate(buckets, 1):
             tensors = [members[slot.place].tensor.detach() for slot in bucket]
-            with flattened(tensors, bucket[0].dtype) as flat:
+            _together(
+                control,
+                flattened(tensors, bucket[0].dtype),
                 # As bytes: Gloo knows few dtypes, and none may change a bit.
-                _together(
-                    control,
-                    flat.view(torch.uint8),
-                    lambda wire, group: dist.broadcast(wire, src=control.ranks[0], group=group),
-                    f"{what}, bucket {number} of {len(buckets)}",
-                )
+                lambda flat, group: dist.broadcast(flat.view(torch.uint8), src=control.ranks[0], group=group),
+                f"{what}, bucket {number} of {len(buckets)}",
+            )
 
 
 def synchronize_gradients(
@@ -84,17 +85,12 @@ def synchronize_gradients(
         for member in (members[slot.place] for slot in slots if not slot.elements):
             _hand_back(member, _gradient(member))
         for number, bucket in enumerate(buckets, 1):
-            held = [members[slot.place] for slot in bucket]
-            gradients = [_gradient(member) for member in held]
-            with flattened([_real(gradient) for gradient in gradients], _summed_in(bucket[0].dtype)) as flat:
-                _together(
-                    control,
-                    flat,
-                    lambda wire, group: dist.all_reduce(wire, op=dist.ReduceOp.SUM, group=group),
-                    f"{what}, bucket {number} of {len(buckets)}",
-                )
-            for member, gradient in zip(held, gradients, strict=True):
-                _hand_back(member, gradient)
+            _together(
+                control,
+                _to_be_summed([members[slot.place] for slot in bucket], _summed_in(bucket[0].dtype)),
+                lambda flat, group: dist.all_reduce(flat, op=dist.ReduceOp.SUM, group=group),
+                f"{what}, bucket {number} of {len(buckets)}",
+            )
 
 
 def _used(control: Control, members: Sequence[Member], what: str) -> list[bool]:
@@ -108,7 +104,10 @@ def _used(control: Control, members: Sequence[Member], what: str) -> list[bool]:
     )
     mask = torch.frombuffer(codes, dtype=torch.uint8)
     _together(
-        control, mask, lambda wire, group: dist.all_reduce(wire, op=dist.ReduceOp.MAX, group=group), f"{what}, the mask"
+        control,
+        nullcontext(mask),
+        lambda flat, group: dist.all_reduce(flat, op=dist.ReduceOp.MAX, group=group),
+        f"{what}, the mask",
     )
     if _REFUSED not in codes:
         return [code == _USED for code in codes]
@@ -148,6 +147,16 @@ def _gradient(member: Member) -> torch.Tensor:
     return gradient.detach()
 
 
+@contextmanager
+def _to_be_summed(members: Sequence[Member], dtype: torch.dtype) -> Iterator[torch.Tensor]:
+    """The members' gradients in one piece; what is in it afterwards is theirs."""
+    gradients = [_gradient(member) for member in members]
+    with flattened([_real(gradient) for gradient in gradients], dtype) as flat:
+        yield flat
+    for member, gradient in zip(members, gradients, strict=True):
+        _hand_back(member, gradient)
+
+
 def _hand_back(member: Member, summed: torch.Tensor) -> None:
     """A gradient that was there has been summed in place; one that was not is put there."""
     if member.tensor.grad is None:
@@ -164,22 +173,35 @@ def _summed_in(dtype: torch.dtype) -> torch.dtype:
 
 
 def _together(
-    control: Control, wire: torch.Tensor, collective: Callable[[torch.Tensor, Any], object], what: str
+    control: Control,
+    packed: AbstractContextManager[torch.Tensor],
+    collective: Callable[[torch.Tensor, Any], object],
+    what: str,
 ) -> None:
-    """Enter a collective once all ranks have come to it, and leave it when it is done on the device as well.
+    """Enter a collective once all ranks have packed what goes into it, and leave it when it is done on the device too.
 
-    A rank that is early would otherwise carry its next bucket into one that is unfinished elsewhere.
+    A rank that is early would otherwise carry its next bucket into one that is unfinished elsewhere. One that cannot
+    pack, for want of memory, says so, and no rank enters.
     """
-    device = wire.device
+    with ExitStack() as stack:
+        try:
+            flat = stack.enter_context(packed)
+            _settle(flat.device)
+        except Exception as error:
+            control.barrier(what=what, trouble=error_text(error))
+            raise
+        control.barrier(what=what)
+        try:
+            collective(flat, carrier(control, flat.device))
+            _settle(flat.device)
+        except RuntimeError as error:
+            raise ControlLost(lost(what, error)) from error
+
+
+def _settle(device: torch.device) -> None:
+    """Return when all that was queued on the device is done."""
     if device.type != "cpu":
         torch.accelerator.synchronize(device)
-    control.barrier(what=what)
-    try:
-        collective(wire, carrier(control, device))
-        if device.type != "cpu":
-            torch.accelerator.synchronize(device)
-    except RuntimeError as error:
-        raise ControlLost(lost(what, error)) from error
 
 
 def carrier(control: Control, device: torch.device) -> Any:

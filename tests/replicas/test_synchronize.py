@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -431,6 +432,41 @@ def test_a_rank_killed_between_buckets_is_an_error_that_names_the_bucket(size: i
         assert isinstance(raised, Raised)
         assert raised.kind is ControlLost
         assert "the sum of gradients, bucket 2 of 3" in raised.text
+
+
+def without_memory(rank: Rank, call: Callable[..., None]) -> list[float]:
+    """Rank 1 lacks the memory for the second bucket; what then lies in the three tensors, or in their gradients."""
+    from ckpt_tui.replicas import synchronize
+
+    packed, made = synchronize.flattened, iter(range(3))
+
+    @contextmanager
+    def flattened(*given: Any) -> Iterator[torch.Tensor]:
+        if next(made) and rank.rank == 1:
+            raise torch.OutOfMemoryError("out of memory:\n tried to allocate 20 MiB")
+        with packed(*given) as flat:
+            yield flat
+
+    synchronize.flattened = flattened
+    held = [parameter(torch.full((8,), float(rank.rank))) for _ in range(3)]
+    for tensor in held:
+        tensor.grad = torch.ones(8)
+    with pytest.raises(ControlLost, match=r"bucket 2 of 3: rank 1: out of memory:\\n tried to allocate 20 MiB$"):
+        call(held, control_group=rank.group, bucket_bytes=32)
+    return [float(one[0]) for tensor in held for one in (tensor, tensor.grad)]
+
+
+@pytest.mark.parametrize(
+    ("call", "held"),
+    [
+        (broadcast_trainable_parameters, [[0, 1] * 3, [0, 1, 1, 1, 1, 1]]),
+        (synchronize_gradients, [[0, 2, 0, 1, 0, 1], [1, 2, 1, 1, 1, 1]]),
+    ],
+)
+def test_a_rank_that_lacks_memory_for_a_bucket_is_named_by_all_and_nobody_enters(
+    call: Callable[..., None], held: list[list[float]]
+) -> None:
+    assert on_ranks(2, without_memory, call) == held
 
 
 def at_other_calls(rank: Rank) -> None:
