@@ -16,6 +16,7 @@ ROWS = {
     "read-all": "plain read, a thread a core",
     "limit": "sha256 on every core, bytes at hand: the cores' sha256",
     "limit-read": "sha256 on every core, each block read before",
+    "two": "our sha256, two abreast on every core, bytes at hand",
     "hub": "`huggingface_hub`, the loop of `hf cache verify`",
     "signing": "model-signing",
     "sha256sum": "`sha256sum`",
