@@ -62,14 +62,21 @@ def stopwatch(seconds: float) -> str:
     return f"{hours}{total % 3600 // 60:0{2 if hours else 1}}:{total % 60:02}"
 
 
+_AGES = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+
+
 def age(seconds: float) -> str:
     """How long ago: `now`, `33 s`, `12 m`, `5 h`, `3 d`."""
     if seconds < 1:
         return "now"
-    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= length:
-            return f"{int(seconds // length)} {unit}"
-    return f"{int(seconds)} s"
+    unit, length = next(one for one in _AGES if seconds >= one[1])
+    return f"{int(seconds // length)} {unit}"
+
+
+def age_shown(seconds: float) -> int:
+    """The seconds that `age` tells of: ages that read the same have the same."""
+    length = next((length for _, length in _AGES if seconds >= length), None)
+    return 0 if length is None else int(seconds // length) * length
 
 
 def percent(part: float, whole: float) -> str:

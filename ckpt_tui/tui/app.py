@@ -8,17 +8,18 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, SystemCommand
+from textual.command import CommandPalette
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widgets import Input
 
 from ..facts.clock import SystemClock
-from ..facts.status import Phase
 from ..present import units
 from ..stream.messages import Again, Mode, Pause, Release, Resync, Watch
 from ..stream.state import Changes, apply
 from .desk import Desk
 from .driver import TerminalDriver
 from .farewell import exit_code
-from .keys import KEYS, TABS, commands, shown
+from .keys import KEYS, commands, shown
 from .rows import lines
 from .rows.charset import charset
 from .theme import ANSI, DARK, LIGHT, SIXTEEN, themes
@@ -31,7 +32,8 @@ from .views.report import ReportView
 from .widgets.box import Box, Keys, Leave, ReadAgain
 from .widgets.export import Export
 from .widgets.line_view import LineView
-from .widgets.table import TABLE_KEYS, Table
+from .widgets.tab_bar import TabBar
+from .widgets.table import TABLE_KEYS, PlainScrollBar, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks into the inbox.
 _TICK = 0.1
+#: What a field that is empty says.
+_FIELD = "part of a name"
 #: Below these heights the air goes; then tabs and legend go.
 _SHORT, _LOW = 28, 20
 
@@ -93,6 +97,8 @@ class CkptApp(App[int]):
         self._before: ViewName = "files" if start_view == "files" else "ranks"
         self._resync_at = float("-inf")
         self._missed = False
+        self.set_class(ascii_only, "-ascii")
+        ScrollBar.renderer = PlainScrollBar if ascii_only else ScrollBarRender
         for theme in themes():
             self.register_theme(theme)
         self.theme = ANSI if plain else LIGHT if light else DARK
@@ -104,14 +110,14 @@ class CkptApp(App[int]):
         yield LineView(lambda width, _: [lines.title(self.desk.state, self.desk.path, self.desk.charset, width)],
                        id="title", height=1)  # fmt: skip
         yield LineView(self._verdict, id="verdict", height=1)
-        yield LineView(self._tabs, id="tabs", height=2)
+        yield TabBar(self.desk.charset, lambda name: VIEWS[name].applies(self.desk))
         yield FilesView(self.desk)
         yield RanksView(self.desk)
         yield MismatchView(self.desk)
         yield CacheView(self.desk)
         yield ReportView(self.desk)
         yield LogView(self.desk)
-        yield Input(placeholder="part of a name", id="filter", compact=True)
+        yield Input(placeholder=_FIELD, id="filter", compact=True)
         yield LineView(self._footer, id="footer", height=1)
 
     def on_mount(self) -> None:
@@ -168,6 +174,7 @@ class CkptApp(App[int]):
     def _show(self, name: ViewName) -> None:
         if name != self._view:
             self._view, self._before = name, self._view
+        self._base.query_one(TabBar).view = name
         self.view.shown()
         field = self._base.query_one(Input)
         with self.prevent(Input.Changed):
@@ -189,24 +196,12 @@ class CkptApp(App[int]):
         silent = desk.clock.monotonic() - desk.heard_at
         return [lines.verdict_line(lines.standing(desk.state, silent, desk.path), desk.charset, width)]
 
-    def _tabs(self, width: int, _height: int) -> list[Line]:
-        active = next(tab.word for tab in TABS if tab.view == self._view)
-        names = [(tab.key, tab.word, VIEWS[tab.view].applies(self.desk)) for tab in TABS]
-        return list(lines.tabs(names, active, self.desk.charset, width))
-
     def _footer(self, width: int, _height: int) -> list[Line]:
         return [lines.footer(self.view.hints, self.desk.charset, width, self.desk.held)]
 
-    def on_line_view_pressed(self, event: LineView.Pressed) -> None:
+    def on_tab_bar_turned(self, event: TabBar.Turned) -> None:
         """A click on a tab."""
-        if event.control.id != "tabs":
-            return
-        left = 0
-        for tab in TABS:
-            left += tab.cells
-            if event.x < left:
-                self._show(tab.view)
-                return
+        self._show(event.view)
 
     def on_view_wish(self, event: View.Wish) -> None:
         """What a view wants of the worker."""
@@ -312,14 +307,15 @@ class CkptApp(App[int]):
 
     def action_pause(self) -> None:
         """Rest from reading, or go on; what this process reads, that is."""
-        state = self.desk.state
-        row = state.ranks.get(state.survey.rank) if state.survey else None
-        if state.hello is not None and state.hello.mode not in {Mode.SCAN, Mode.RANKS}:
+        hello, status = self.desk.state.hello, lines.pausable(self.desk.state)
+        if status is not None:
+            self._source.send(Pause(on=not status.paused))
+        elif hello is not None and hello.mode is Mode.ATTACH:
             self.notify("only the screen of the rank itself can pause it", timeout=3)
-        elif state.over or row is None or row.status.phase in {Phase.DONE, Phase.COMPARING}:
-            self.notify("nothing is being read", timeout=2)
+        elif hello is not None and hello.mode is Mode.COMPARE:
+            self.notify("a comparison cannot be paused", timeout=2)
         else:
-            self._source.send(Pause(on=not row.status.paused))
+            self.notify("nothing is being read", timeout=2)
 
     def action_again(self) -> None:
         """Read everything again, after a question; in a session no rank can alone."""
@@ -368,6 +364,11 @@ class CkptApp(App[int]):
         del screen
         for title, help_, action in commands():
             yield SystemCommand(title, help_, partial(self.run_action, action))
+
+    def action_command_palette(self) -> None:
+        """The palette; its field says what the filter's says."""
+        if not any(isinstance(screen, CommandPalette) for screen in self.screen_stack):
+            self.push_screen(CommandPalette(placeholder=_FIELD, id="--command-palette"))
 
     def action_ask(self) -> None:
         """Leave; in a session whose other ranks would miss this one, ask first."""

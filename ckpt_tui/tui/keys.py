@@ -21,11 +21,6 @@ class Tab(NamedTuple):
     view: ViewName
     word: str
 
-    @property
-    def cells(self) -> int:
-        """How wide it is, with the gap behind it."""
-        return len(self.key) + len(self.word) + 5
-
 
 TABS = (
     Tab("1", "files", "Files"),
@@ -60,7 +55,7 @@ KEYS = (
     # Also from a field or a box, where they would mean something else.
     Binding("ctrl+c,ctrl+q", "leave", "quit, from anywhere", priority=True),
 )
-#: What most views' footer says.
+#: What most views' footer says, of the keys that do something.
 HINTS: tuple[Hint, ...] = (
     (1, "?", "help"), (4, "/", "filter"), (5, "s", "sort"), (7, "[ ]", "rank"), (8, "p", "pause"), (6, "y", "copy"),
     (9, "e", "export"), (3, "^p", "commands"), (0, "q", "quit"),

@@ -58,7 +58,9 @@ class ReplayApp(CkptApp):
         how = "ended" if self._player.over else "paused" if self._player.paused else "replay"
         hints: tuple[Hint, ...] = (
             (1, how, f"{units.stopwatch(now)} of {units.stopwatch(length)}"),
-            (2, "p", "pause"),
+            *(() if self._player.over else ((2, "p", "go on" if self._player.paused else "pause"),)),
             (3, "left right", "10 s"),
         )
-        return [lines.footer((*hints, *self.view.hints), self.desk.charset, width)]
+        # The recorded worker hears nothing.
+        others = (hint for hint in self.view.hints if hint[1] not in {"p", "[ ]"})
+        return [lines.footer((*hints, *others), self.desk.charset, width)]

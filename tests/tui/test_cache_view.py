@@ -7,10 +7,12 @@ import msgspec
 from ckpt_tui.facts.cached import CachedFile, CachedFolder, CacheReport
 from ckpt_tui.facts.files import MissReason
 from ckpt_tui.facts.status import Cell
+from ckpt_tui.present import units
 from ckpt_tui.present.safe import escape
 from ckpt_tui.stream.codec import split_report
 from ckpt_tui.stream.messages import CachePart, FileRow, Inventory, Message, Mode, VerdictRow, Word
 from ckpt_tui.tui.rows import cache as rows
+from ckpt_tui.tui.rows.names import fold
 from ckpt_tui.tui.views.cache import CacheView
 from tests.tui import streams
 from tests.tui.screen import Driven, driven, run
@@ -59,6 +61,30 @@ def test_records_stand_by_age_under_their_checkpoints_with_size_and_standing() -
             assert "3 d   current" in screen.line_with("model-00002-of-00033")
 
     run(check())
+
+
+def test_records_of_one_age_or_one_size_stand_by_name_however_they_were_read() -> None:
+    base = streams.cache_report()
+    ages = {"d.safetensors": 3.2, "c.safetensors": 3.1, "b.safetensors": 3.9, "a.safetensors": 90.0}
+    folder = msgspec.structs.replace(base.folders[0], path="/m", oldest=streams.NOW - 90)
+    twin = msgspec.structs.replace(folder, path="/L", oldest=streams.NOW - 95)
+
+    def listed(names: list[str], sort: rows.Sort) -> list[str]:
+        files = tuple(
+            msgspec.structs.replace(base.files[0], path=f"/m/{name}", hashed_at=streams.NOW - ages[name])
+            for name in names
+        )
+        report = msgspec.structs.replace(base, files=files, folders=(folder, twin))
+        facts = rows.Facts(
+            rows.stock(report), {}, {}, {}, {rows.Folder("/m")}, units.size_unit(0), None, fold([]), narrow=False
+        )
+        return [key.path for key in rows.order(facts, sort, "") if isinstance(key, rows.Kept | rows.Folder)]
+
+    for names in (list(ages), list(reversed(ages))):
+        assert listed(names, rows.Sort.AGE) == [
+            "/L", "/m", "/m/a.safetensors", "/m/b.safetensors", "/m/c.safetensors", "/m/d.safetensors",
+        ]  # fmt: skip
+        assert listed(names, rows.Sort.SIZE) == listed(names, rows.Sort.NAME)
 
 
 def test_each_miss_of_this_start_has_its_reason_beside_it() -> None:

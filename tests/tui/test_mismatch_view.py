@@ -5,9 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ckpt_tui.facts.agreement import Agreement
+from ckpt_tui.facts.agreement import Agreement, Between
 from ckpt_tui.present import safe
 from ckpt_tui.stream.messages import Descend, DrillRow, DrillState, Holding, Mode, Place, Release
+from ckpt_tui.tui.rows.charset import UNICODE
+from ckpt_tui.tui.rows.mismatch import Kind, Known, Node
+from ckpt_tui.tui.rows.mismatch_detail import Detail
 from tests.tui import streams
 from tests.tui.screen import driven, run
 from tests.tui.streams import SHARD, TENSOR, place
@@ -15,6 +18,8 @@ from tests.tui.streams import SHARD, TENSOR, place
 FILE = Place(file=SHARD)
 #: Two runs of bytes, in the leaves 28 and 40.
 TWO = (29_590_683, 41_943_041)
+#: Keys that open a box.
+BOXES = {"question_mark", "e", "ctrl+p", "R"}
 
 
 def test_the_view_opens_at_the_bit_that_was_found() -> None:
@@ -310,7 +315,61 @@ def test_plain_ascii_and_no_colours_keep_every_mark() -> None:
         async with driven(streams.told(streams.drilled()), ascii_only=True, plain=True, size=(140, 45)) as screen:
             await screen.press("3")
             await screen.shows("x B  [2]  wrong", "[4a bc]", "^^", "v model-00007", "leaf 28")
-            body = screen.lines[6:-1]
-            assert all(line.replace("│", "|").replace("▏", "|").isascii() for line in body)
+            assert screen.text.isascii()
 
     run(check())
+
+
+def test_plain_ascii_is_all_that_is_drawn_in_every_view_and_box() -> None:
+    async def check() -> None:
+        async with driven(streams.told(streams.drilled()), ascii_only=True, size=(80, 24)) as screen:
+            for key in ("1", "2", "3", "4", "5", "6", "question_mark", "e", "ctrl+p", "slash", "R", "n"):
+                await screen.press(key)
+                screens = 1 + (key in BOXES)
+                await screen.until(lambda screens=screens: len(screen.app.screen_stack) == screens)  # type: ignore[misc]
+                await screen.pilot.pause()
+                assert screen.text.isascii(), screen.text
+                await screen.press(*["escape"] * (key in {*BOXES, "slash"}))
+
+    run(check())
+
+
+@pytest.mark.parametrize("size", [(140, 45), (80, 24), (40, 20)])
+def test_why_there_is_nothing_to_see_is_said_whole(size: tuple[int, int]) -> None:
+    async def check() -> None:
+        async with driven(streams.verified(), size=size) as screen:
+            await screen.press("3")
+            await screen.shows("one checkpoint alone")
+            told = " ".join(screen.text.split())
+            assert "nothing to differ from: ckpt-tui compare A B, or ckpt-tui ranks" in told
+            assert "▏" not in screen.text
+
+    run(check())
+
+
+def detail(known: Known, node: Node, room: int) -> list[str]:
+    return ["".join(span.text for span in one) for one in Detail(known, UNICODE, room).lines(node)]
+
+
+@pytest.mark.parametrize("width", range(60, 120))
+def test_bits_are_drawn_whole_or_on_lines_of_their_own(width: int) -> None:
+    found = streams.drill()
+    side = found.sides[0]
+    assert side.first is not None
+    sides = [
+        msgspec.structs.replace(one, value="-8.50815835e+36", hex="fcccd393") for one in (side.first.reference,) * 2
+    ]
+    first = msgspec.structs.replace(side.first, reference=sides[0], other=sides[1], bits=(7,))
+    side = msgspec.structs.replace(side, dtype="F32", first=first)
+    known = Known(streams.drilled(found=msgspec.structs.replace(found, sides=(side,))))
+    drawn = detail(known, Node(Kind.SEGMENT, next(iter(known.segments(SHARD)))), width)
+    assert sum("1 11111001 10011001101001110010011" in one for one in drawn) == 2
+    assert not any(one.endswith("…") for one in drawn)
+
+
+def test_copies_are_named_in_their_group_and_not_counted_from_nought() -> None:
+    found = streams.drilled()
+    ranks = tuple(msgspec.structs.replace(one, path=f"/models/{'abcd'[one.rank]}") for one in found.ranks)
+    known = Known(msgspec.structs.replace(found, between=Between.COPIES, ranks=ranks))
+    drawn = detail(known, Node(Kind.GROUP, side="B"), 100)
+    assert [one.split() for one in drawn if one.lstrip().startswith("copies")] == [["copies", "c"]]

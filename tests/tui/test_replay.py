@@ -33,7 +33,8 @@ def test_it_plays_stands_still_and_jumps(tmp_path: Path) -> None:
         await screen.shows("READING", "replay 0:12 of 1:00", "p pause")
         await screen.press("p")
         screen.clock.forward(30)
-        await screen.shows("paused 0:12 of 1:00")
+        await screen.shows("paused 0:12 of 1:00", "p go on")
+        assert screen.lines[-1].split("p go on")[1].split()[-5:-1] == ["help", "^p", "commands", "q"]
         await screen.press("right")
         await screen.shows("paused 0:22 of 1:00", "READING")
         await screen.press("left", "left", "p")

@@ -11,12 +11,13 @@ from ckpt_tui.facts.files import State
 from ckpt_tui.facts.status import Cell, Phase
 from ckpt_tui.present.safe import escape
 from ckpt_tui.stream.messages import RankRow
+from ckpt_tui.tui.keys import TABS
 from ckpt_tui.tui.rows import files, lines, ranks
 from ckpt_tui.tui.rows.charset import ASCII, UNICODE
 from ckpt_tui.tui.rows.differences import differences
 from ckpt_tui.tui.rows.matrix import matrix
 from ckpt_tui.tui.rows.names import fold
-from ckpt_tui.tui.rows.spans import Column, Span, clip, compose, fit, layout, line, pieces, spread, width
+from ckpt_tui.tui.rows.spans import Column, Span, clip, compose, fit, flow, layout, line, pieces, spread, width
 from tests.tui import streams
 
 names = st.text(min_size=1, max_size=12).map(escape)
@@ -114,7 +115,7 @@ def test_no_line_is_wider_than_the_screen(room: int) -> None:
     drawn = [
         lines.title(state, "/x", UNICODE, room),
         lines.verdict_line(lines.standing(state, 0.0, "/x"), UNICODE, room),
-        *lines.tabs([("1", "Files", True), ("2", "Ranks", False)], "Files", UNICODE, room),
+        *lines.tabs([lines.Tab("1", "Files"), lines.Tab("2", "Ranks", applies=False)], "Files", UNICODE, room),
         lines.legend(status, state.survey, 1e9, UNICODE, room),
         *differences(streams.agreement(), UNICODE, room, 20),
     ]
@@ -170,3 +171,24 @@ def test_differences_that_do_not_fit_are_counted() -> None:
 def test_the_whole_bar_fits_whatever_numbers_a_peer_gives(done: int, cached: int, total: int) -> None:
     status = streams.status(0, bytes_done=done, bytes_cached=cached, bytes_total=total)
     assert width(lines.overall(status, [1.0], UNICODE, 110)) in {0, 110 - 1}
+
+
+@pytest.mark.parametrize("room", [30, 40, 65, 66, 80])
+def test_the_tab_that_is_shown_has_its_word_at_any_width_and_a_click_finds_each(room: int) -> None:
+    views = [lines.Tab(tab.key, tab.word) for tab in TABS]
+    for active in views:
+        words, rule = lines.tabs(views, active.word, UNICODE, room)
+        text = said(words)
+        assert f"{active.key} {active.word}" in text
+        assert [tab.key in text for tab in views] == [True] * len(views)
+        heavy = said(rule).index(UNICODE.rule_active)
+        assert heavy == text.index(active.key) - 1
+        for tab in views:
+            assert lines.tab_at(views, active.word, room, text.index(tab.key)) == tab
+    assert lines.tab_at(views, "Log", room, 80) is None
+
+
+def test_words_flow_over_lines_and_only_what_is_longer_than_one_is_cut() -> None:
+    flowed = flow((Span("read again  with /a/very/long/path "), Span("and more", "bad")), 12)
+    assert list(map(said, flowed)) == ["read again", "with", "/a/very/long", "/path and", "more"]
+    assert flowed[-1] == (Span("more", "bad"),)

@@ -7,8 +7,9 @@ import pytest
 
 from ckpt_tui.facts.status import Phase
 from ckpt_tui.stream.messages import Again, Message, Mode, Pause, RankRow
+from ckpt_tui.stream.state import Ended
 from tests.tui import streams
-from tests.tui.screen import driven, run
+from tests.tui.screen import Driven, driven, run
 
 
 def resting(messages: list[Message], rank: int = 0) -> list[Message]:
@@ -72,6 +73,38 @@ def test_p_says_why_where_nothing_can_be_paused(messages: object, said: str) -> 
             await screen.press("p")
             await screen.shows(said)
             assert not any(isinstance(command, Pause) for command in screen.source.commands)
+
+    run(check())
+
+
+def footer(screen: Driven) -> str:
+    return screen.lines[-1]
+
+
+def test_the_footer_offers_what_does_something_now() -> None:
+    async def check() -> None:
+        async with driven(streams.scanning()) as screen:
+            await screen.shows("/ filter", "s sort", "p pause")
+            assert "export" not in footer(screen), "there is no result yet"
+            assert "rank" not in footer(screen)
+            screen.source.feed(*resting(streams.scanning()))
+            await screen.shows("p go on")
+            screen.source.feed(*streams.scanned()[-3:])
+            await screen.shows("e export")
+            assert "p go on" not in footer(screen)
+            assert "y copy" not in footer(screen), "of the truncated shard no digest is known"
+            await screen.press("G")
+            await screen.until(lambda: "y copy" not in footer(screen))
+            await screen.press("up", "2")
+            await screen.until(lambda: "filter" not in footer(screen))
+            await screen.press("3")
+            await screen.until(lambda: footer(screen).split() == ["esc", "back", "?", "help", "q", "quit"])
+        async with driven(streams.session(decided=False), start_view="ranks") as screen:
+            await screen.shows("[ ] rank", "p pause")
+            assert "copy" not in footer(screen)
+            screen.source.put(Ended(-9))
+            await screen.shows("NO BEAT")
+            assert footer(screen).split() == ["?", "help", "^p", "commands", "q", "quit"]
 
     run(check())
 

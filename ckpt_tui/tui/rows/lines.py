@@ -174,28 +174,50 @@ def verdict_line(now: Standing, charset: Charset, room: int) -> Line:
     return (*word, *(Span(text, tone or surface) for text, tone in filled), Span(" ", surface), *chip)
 
 
-def tabs(names: Sequence[tuple[str, str, bool]], active: str, charset: Charset, room: int) -> tuple[Line, Line]:
-    """The tabs, and the rule under them, which is heavier under the active one.
+class Tab(NamedTuple):
+    """A view's place above the views."""
 
-    `names` are (key, word, whether it applies): a view with nothing to say is dim.
-    """
+    key: str
+    word: str
+    #: A view with nothing to say is dim.
+    applies: bool = True
+
+
+def tabs(views: Sequence[Tab], active: str, charset: Charset, room: int) -> tuple[Line, Line]:
+    """The tabs, and the rule under them, which is heavier under the active one."""
     words: list[Span] = []
     rule: list[Span] = []
-    for key, word, applies in names:
-        on = word == active
-        tones = ("active", "strong") if on else ("dim", "plain") if applies else ("faint", "faint")
-        words += [Span(f" {key} ", tones[0]), Span(f"{word} ", tones[1])]
-        words.append(Span("  "))
-        size = len(key) + len(word) + 3
+    for tab, text, gap in _fitting(views, active, room):
+        on = tab.word == active
+        tones = ("active", "strong") if on else ("dim", "plain") if tab.applies else ("faint", "faint")
+        words += [Span(f" {tab.key} ", tones[0]), Span(text, tones[1]), Span(" " * gap)]
+        size = len(tab.key) + len(text) + 2
         rule.append(Span((charset.rule_active if on else charset.rule) * size, "active" if on else "faint"))
-        rule.append(Span(charset.rule * 2, "faint"))
+        rule.append(Span(charset.rule * gap, "faint"))
     rule.append(Span(charset.rule * max(room - width(rule), 0), "faint"))
     return clip(words, room, ""), clip(rule, room, "")
 
 
+def tab_at(views: Sequence[Tab], active: str, room: int, x: int) -> Tab | None:
+    """The tab at that cell."""
+    right = 0
+    for tab, text, gap in _fitting(views, active, room):
+        right += len(tab.key) + len(text) + 2 + gap
+        if x < right:
+            return tab
+    return None
+
+
+def _fitting(views: Sequence[Tab], active: str, room: int) -> list[tuple[Tab, str, int]]:
+    """Each tab with its word and the gap behind it; where not all words fit, the active one's alone."""
+    if sum(len(tab.key) + len(tab.word) + 5 for tab in views) - 2 <= room:
+        return [(tab, f"{tab.word} ", 2) for tab in views]
+    return [(tab, f"{tab.word} " if tab.word == active else "", 0) for tab in views]
+
+
 def overall(status: RankStatus | None, rates: Sequence[float], charset: Charset, room: int) -> Line:
     """The whole's bar, in cached, read and to go, with the rate's recent past beside it."""
-    moving = bool(rates) or (status is not None and status.phase is not Phase.DONE)
+    moving = any(rates) or (status is not None and status.phase is not Phase.DONE)
     spark_size = (20 if room >= 100 else 10 if room >= 64 else 0) if moving else 0
     size = room - 2 - (spark_size + 3 if spark_size else 0)
     total = status.bytes_total if status else 0
@@ -257,6 +279,15 @@ def nothing_to_watch(state: StreamState) -> bool:
     if state.bye.code == Exit.USAGE:
         return True
     return state.hello is not None and state.hello.mode is Mode.ATTACH and not state.ranks
+
+
+def pausable(state: StreamState) -> RankStatus | None:
+    """Whose reading `p` pauses, or lets go on: this process's, as long as it reads; None where there is none."""
+    own = state.ranks.get(state.survey.rank) if state.survey else None
+    mode = state.hello.mode if state.hello else Mode.SCAN
+    if state.over or own is None or mode not in {Mode.SCAN, Mode.RANKS}:
+        return None
+    return None if own.status.phase in _GONE | {Phase.COMPARING, Phase.DONE} else own.status
 
 
 def in_company(state: StreamState) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...facts import ranksets
 from ...facts.agreement import Between, CauseCode
 from ...facts.drill import LEAF
 from ...present import drills, units, words
@@ -93,7 +92,7 @@ class Detail:
         for phrase in group.evidence:
             yield from self._text("", self._known.sides.told(phrase))
         who = "copies" if self._known.sides.named else "ranks"
-        yield from self._text(who, ranksets.fold(group.ranks).strip("[]"))
+        yield from self._text(who, self._known.sides.listed(group.ranks).strip("[]"))
         if not self._known.sides.named:
             yield from self._text("copies", f"{group.copies:,}")
         reports = [report for report in self._known.agreement.ranks if report.rank in group.ranks]
@@ -196,7 +195,9 @@ class Detail:
         leaf = f"leaf {first:,}" if first == last else f"leaves {first:,} to {last:,}"
         inside = "" if run.run.bytes == run.run.length else f"{run.run.bytes:,} of "
         amount = f"{inside}{units.count(run.run.length, 'byte')}"
-        yield from self._text("differs", f"{amount} in {leaf}, from byte {run.run.offset:,} of the file on", "strong")
+        where = f"byte {run.run.offset:,} of the file"
+        where = f"at {where}" if run.run.length == 1 else f"from {where} on"
+        yield from self._text("differs", f"{amount} in {leaf}, {where}", "strong")
         for label, zeros in (("zeros", run.run.zeros), ("zeros", run.run.reference_zeros)):
             if zeros is not None:
                 who = run.side.side if zeros is run.run.zeros else "the reference"
@@ -215,7 +216,9 @@ class Detail:
         value_wide = min(max(map(len, shown), default=0), 26)
         hex_wide = len(first.reference.hex) + 2
         label_wide = max(len(drill.reference), len(side.side))
-        bits_fit = 15 + label_wide + value_wide + hex_wide + len(cut) + bits.width_of(first) + 2 <= self._room
+        lead = label_wide + 2 + (value_wide + 3 if shown else 0) + hex_wide + 3
+        bits_wide = bits.width_of(first) + len(cut) - 1
+        bits_fit = width(labelled("", ())) + lead + bits_wide < self._room
         for place, (label, one) in enumerate(pairs):
             value = f"{self._name(one.value):>{value_wide}}   " if shown else ""
             spans = line(
@@ -224,11 +227,10 @@ class Detail:
             drawn = line("   ", *bits.drawn(one.hex, cut, first.bits)) if bits_fit else ()
             yield labelled("" if place else "element", (*spans, *drawn))
         if bits_fit:
-            lead = label_wide + 2 + (value_wide + 3 if shown else 0) + hex_wide + 3
             yield labelled("", line(" " * lead, (bits.pointer(cut, first.bits, self._up), "bad")))
         else:
             for place, (label, one) in enumerate(pairs):
-                if 15 + label_wide + len(cut) + bits.width_of(first) <= self._room:
+                if width(labelled("", ())) + label_wide + 2 + bits_wide < self._room:
                     drawn = bits.drawn(one.hex, cut, first.bits)
                     yield labelled("" if place else "bits", line((f"{label:<{label_wide}}  ", "strong"), *drawn))
         yield from self._bytes(drill, side, label_wide)
@@ -314,7 +316,7 @@ def _broken(text: str, room: int) -> list[str]:
     made, rest = [], text
     room = max(room, 12)
     while len(rest) > room:
-        at = max(rest.rfind(" ", room // 2, room), rest.rfind("/", room // 2, room)) + 1 or room
+        at = (rest.rfind(" ", room // 2, room) + 1) or (rest.rfind("/", room // 2, room) + 1) or room
         made.append(rest[:at])
         rest = rest[at:]
     return [*made, rest]

@@ -6,12 +6,12 @@ import re
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import chop_cells
 
 from ...facts.agreement import Agreement
 from ...report.document import Block, Code, Heading, Listing, Paragraph, Table
 from ...report.saving import SUFFIXES, Format
-from .spans import Line, Span, fit, line, width
+from .spans import Line, Span, fit, flow, line, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -63,7 +63,7 @@ def drawn(document: Document, charset: Charset, room: int) -> list[Line]:
     room = min(room, _PAGE)
     tone = _TONES.get(document.tone, "strong")
     said = line((charset.name(document.sentence), "strong"))
-    lines = [line((charset.name(document.word), tone)), *_wrapped(said, room)]
+    lines = [line((charset.name(document.word), tone)), *flow(said, room)]
     above: Part | None = None
     for part in document.parts:
         made = list(_part(part, charset, room))
@@ -77,17 +77,17 @@ def _part(part: Part, charset: Charset, room: int) -> Iterator[Line]:
     match part:
         case Heading(level, words):
             title = tuple(Span(text, "strong") for text, _ in _spans(words, charset))
-            yield from _wrapped(title, room)
+            yield from flow(title, room)
             if level <= 2:
                 yield line((charset.rule * min(max(width(title), 3), room), "faint"))
         case Paragraph(words, tone):
-            yield from _wrapped(_spans(words, charset, _TONES.get(tone, "")), room)
+            yield from flow(_spans(words, charset, _TONES.get(tone, "")), room)
         case Table():
             yield from _table(part, charset, room)
         case Listing(items, left_out):
             more = [line((charset.name(left_out), "dim"))] if left_out else []
             for item in [*(_spans(item, charset) for item in items), *more]:
-                for number, piece in enumerate(_wrapped(item, room - 2)):
+                for number, piece in enumerate(flow(item, room - 2)):
                     yield (Span("  " if number else f"{charset.dot} ", "dim"), *piece)
         case Block(text):
             for raw in charset.name(text).split("\n"):
@@ -103,24 +103,6 @@ def _spans(words: Words, charset: Charset, tone: str = "") -> Line:
         Span(charset.name(part.text), "active") if isinstance(part, Code) else Span(charset.name(part), tone)
         for part in words
     )
-
-
-def _wrapped(spans: Sequence[Span], room: int) -> list[Line]:
-    """Words on as many lines as they take; a word that is longer than a line is cut."""
-    lines: list[list[Span]] = [[]]
-    left = room
-    for text, tone in spans:
-        for word in re.findall(r" *[^ ]+| +$", text):
-            if lines[-1] and cell_len(word) > left:
-                lines.append([])
-                left, word = room, word.lstrip()  # noqa: PLW2901 - the same word, at the beginning of a line
-            for number, piece in enumerate(chop_cells(word, room)):
-                if number:
-                    lines.append([])
-                    left = room
-                lines[-1].append(Span(piece, tone))
-                left -= cell_len(piece)
-    return [tuple(one) for one in lines]
 
 
 def _table(table: Table, charset: Charset, room: int) -> Iterator[Line]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -102,6 +103,24 @@ def wrapped(label: str, text: str, room: int, tone: str = "") -> list[Line]:
     """A long text whole, on as many lines as it takes."""
     parts = wrap(text, max(room - _LABEL - 4, 12), break_on_hyphens=False)
     return [labelled("" if number else label, line((part, tone))) for number, part in enumerate(parts)]
+
+
+def flow(spans: Sequence[Span], room: int) -> list[Line]:
+    """Words on as many lines of `room` cells as they take; a word that is longer than a line is cut."""
+    lines: list[list[Span]] = [[]]
+    left = room
+    for text, tone in spans:
+        for word in re.findall(r" *[^ ]+| +$", text):
+            if lines[-1] and cell_len(word) > left:
+                lines.append([])
+                left, word = room, word.lstrip()  # noqa: PLW2901 - the same word, at the beginning of a line
+            for number, piece in enumerate(chop_cells(word, room)):
+                if number:
+                    lines.append([])
+                    left = room
+                lines[-1].append(Span(piece, tone))
+                left -= cell_len(piece)
+    return [tuple(one) for one in lines]
 
 
 @dataclass(frozen=True, slots=True)

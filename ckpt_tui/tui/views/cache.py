@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from ...facts.files import Role
 from ...stream.messages import Inventory, Mode
 from ..rows import cache as rows
+from ..rows import cache_rows
 from ..rows.names import fold
 from ..widgets.line_view import LineView
 from .view import View
@@ -76,7 +77,7 @@ class CacheView(View):
             self._facts = self._gather(known)
             if first and report is not None and self._facts.own is not None:
                 self._opened.add(rows.Folder(self._facts.own))
-            self.table.set_columns(rows.columns(self._sort, self._facts.unit, self.desk.charset, self.size.width))
+            self.table.set_columns(cache_rows.columns(self._sort, self._facts.unit, self.desk.charset, self.size.width))
             self.table.set_keys(rows.order(self._facts, self._sort, self.needle))
         else:
             self.table.redraw()
@@ -113,7 +114,7 @@ class CacheView(View):
 
     def row_of(self, key: Hashable) -> TableRow:
         """A reason, a file that was read, a folder, or a record."""
-        return rows.row(cast("rows.Key", key), self._facts, self.desk.charset, self.desk.clock.time())
+        return cache_rows.row(cast("rows.Key", key), self._facts, self.desk.charset, self.desk.clock.time())
 
     def turn_sort(self) -> None:
         """The next order."""
@@ -137,7 +138,7 @@ class CacheView(View):
     def details(self) -> tuple[str, list[tuple[str, str]]] | None:
         """What `enter` shows of the row under the cursor."""
         key = self._current()
-        return rows.details(key, self._facts, self.desk.charset, self.desk.clock.time()) if key else None
+        return cache_rows.details(key, self._facts, self.desk.charset, self.desk.clock.time()) if key else None
 
     def copied(self) -> tuple[str, str] | None:
         """A record's digest, or a checkpoint's path."""
@@ -159,7 +160,7 @@ class CacheView(View):
 
     def _summary(self, width: int, _height: int) -> list[Line]:
         desk = self.desk
-        return rows.summary(
+        return cache_rows.summary(
             desk.watched,
             desk.state.survey,
             desk.state.cached,
@@ -173,12 +174,13 @@ class CacheView(View):
         """What there is to say of the question itself."""
         state = self.desk.state
         answer = state.cache_answer
-        if not self.applies(self.desk):
+        if state.hello is not None and state.hello.mode is Mode.ATTACH:
             return "each host of the session has a cache of its own: look there with `ckpt-tui cache list`"
         if answer is not None and answer.error:
             return f"could not be looked at: {answer.error}"
         if answer is not None and not answer.parts and not state.over:
             return "looking through the records"
         if state.cached is None:
-            return "`ckpt-tui cache list --files` tells it" if state.over else "not asked yet"
+            over = state.over or not self.applies(self.desk)
+            return "`ckpt-tui cache list --files` tells it" if over else "not asked yet"
         return ""

@@ -141,7 +141,7 @@ class FilesView(View):
         if self.needle:
             shown = sum(isinstance(key, int) for key in self.table.keys)
             drawn = line(
-                (f" {shown} of {len(self.desk.files)} files contain ", "dim"),
+                (f" {shown:,} of {len(self.desk.files):,} files contain ", "dim"),
                 (desk.charset.name(self.needle), "active"),
             )
         return [drawn]

@@ -12,7 +12,7 @@ from ..rows import mismatch as rows
 from ..rows import mismatch_rows
 from ..rows.mismatch import Kind, Known, Node
 from ..rows.mismatch_detail import Detail
-from ..rows.spans import Line, TableRow, labelled, line
+from ..rows.spans import Line, TableRow, wrapped
 from ..widgets.line_view import LineView
 from .view import View
 
@@ -66,13 +66,27 @@ class MismatchView(View):
 
     @property
     def hints(self) -> tuple[Hint, ...]:
-        """The footer's keys: what `escape` does here is said before it is done."""
+        """The footer's keys that do something now: what `escape` does here is said before it is done."""
         top = self._current().parent is None and not (self._single and self._inside)
         lets_go = top and self.desk.held_since is not None and not self._visiting
-        return (
-            (2, "enter", "deeper"), (1, "esc", "let them go" if lets_go else "back"), (3, "n N", "difference"),
-            (4, "y", "copy"), (6, "/", "filter"), (7, "s", "sort"), (5, "?", "help"), (0, "q", "quit"),
+        found = len(self._known.differences) if self._known is not None else 0
+        works = {
+            "enter": self._leads_on(), "n N": found, "y": self.copied() is not None, "/": found, "s": found > 1,
+        }  # fmt: skip
+        hints: tuple[Hint, ...] = (
+            (3, "enter", "deeper"), (2, "esc", "let them go" if lets_go else "back"), (4, "n N", "difference"),
+            (5, "y", "copy"), (6, "/", "filter"), (7, "s", "sort"), (1, "?", "help"), (0, "q", "quit"),
         )  # fmt: skip
+        return tuple(hint for hint in hints if works.get(hint[1], True))
+
+    def _leads_on(self) -> bool:
+        """Whether `enter` does anything."""
+        known, node = self._known, self._current()
+        if known is None:
+            return False
+        asks = known.held and known.wish(node) is not None
+        below = known.children(node) or (node.kind is Kind.ROOT and known.differences)
+        return bool(asks or below or (self._single and not self._inside))
 
     @property
     def _visiting(self) -> bool:
@@ -104,6 +118,7 @@ class MismatchView(View):
             if fresh:
                 self._begin(self._known)
             self._rows(self._known)
+        self.set_class(self._known is None, "-empty")
         self._redraw()
 
     def _begin(self, known: Known) -> None:
@@ -156,19 +171,17 @@ class MismatchView(View):
 
     def _detail(self, width: int, _height: int) -> list[Line]:
         if self._known is None:
-            return self._empty()
+            return wrapped("", self._empty(), width, "dim")
         return Detail(self._known, self.desk.charset, width).lines(self._current())
 
-    def _empty(self) -> list[Line]:
+    def _empty(self) -> str:
         """Why there is nothing to see yet."""
         state = self.desk.state
         if state.hello is not None and state.hello.mode is Mode.SCAN:
-            said = "one checkpoint alone has nothing to differ from: ckpt-tui compare A B, or ckpt-tui ranks"
-        elif isinstance(state.result, Agreement) or state.over:
-            said = "nothing was compared to its end"
-        else:
-            said = "every byte has to be known first: what differs is shown here when all have been compared"
-        return [(), labelled("", line((said, "dim")))]
+            return "one checkpoint alone has nothing to differ from: ckpt-tui compare A B, or ckpt-tui ranks"
+        if isinstance(state.result, Agreement) or state.over:
+            return "nothing was compared to its end"
+        return "every byte has to be known first: what differs is shown here when all have been compared"
 
     # --- keys
 

@@ -10,6 +10,7 @@ from textual.message import Message
 
 from ...stream.state import Changes
 from ..keys import HINTS
+from ..rows import lines
 from ..widgets.table import Table
 
 if TYPE_CHECKING:
@@ -54,11 +55,20 @@ class View(Vertical):
 
     @property
     def hints(self) -> tuple[Hint, ...]:
-        """The footer's keys; `[` and `]` where there are other ranks to turn to."""
-        survey = self.desk.state.survey
-        several = survey is not None and survey.world_size > 1
-        idle = {key for key, works in (("[ ]", several), ("/", self.filters), ("s", self.sorts)) if not works}
-        return tuple(hint for hint in HINTS if hint[1] not in idle)
+        """The footer's keys: those that do something now."""
+        state = self.desk.state
+        reading = lines.pausable(state)
+        listed = bool(self.needle or self.table.keys)
+        works = {
+            "/": self.filters and listed,
+            "s": self.sorts and listed,
+            "[ ]": len(state.ranks) > 1 and state.survey is not None and not state.over,
+            "p": reading is not None,
+            "y": self.copied() is not None,
+            "e": state.result is not None,
+        }
+        words = {"p": "go on"} if reading is not None and reading.paused else {}
+        return tuple((number, key, words.get(key, word)) for number, key, word in HINTS if works.get(key, True))
 
     def new_table(self, *, follow: bool = False) -> Table:
         """The view's table; it takes the focus."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 
-from ..rows.spans import Line, line
+from ..rows.spans import Line, Span, flow, line
 from .line_view import LineView
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Box(ModalScreen[None]):
         room = max(min(width, self.app.size.width * 94 // 100 - 6) - wide, 8)
         lines = []
         for what, value in self._pairs:
-            for number, piece in enumerate(chop_cells(value, room) or [""]):
-                lines.append(line((f"{what if number == 0 else '':<{wide}}", "dim"), piece))
+            for number, piece in enumerate(flow((Span(value),), room)):
+                lines.append((Span(f"{what if number == 0 else '':<{wide}}", "dim"), *piece))
         return lines
 
     def action_scroll(self, by: int) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual.geometry import Region
-from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -28,18 +27,6 @@ class LineView(Widget):
     """Draws what its function says for a width and a height; `redraw` asks it again."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(TONE_CLASSES)
-
-    class Pressed(Message):
-        """The mouse was pressed on cell `x` of line `y`."""
-
-        def __init__(self, view: LineView, x: int, y: int) -> None:
-            super().__init__()
-            self.view, self.x, self.y = view, x, y
-
-        @property
-        def control(self) -> LineView:
-            """The widget, so that handlers can name it."""
-            return self.view
 
     def __init__(self, draw: Draw, *, id: str | None = None, height: int | None = None) -> None:  # noqa: A002 (textual's word)
         super().__init__(id=id)
@@ -70,10 +57,6 @@ class LineView(Widget):
         """Another width is another text."""
         self._lines = ()
         self.redraw()
-
-    def on_click(self, event: events.Click) -> None:
-        """Tell the screen where."""
-        self.post_message(self.Pressed(self, event.x, event.y))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 (textual's call)
         """As many lines as the function gives for this width."""

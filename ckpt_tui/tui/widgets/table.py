@@ -37,8 +37,8 @@ TABLE_KEYS = (
 _INDENT = "  "
 
 
-class _PlainScrollBar(ScrollBarRender):
-    """A thumb of whole cells."""
+class PlainScrollBar(ScrollBarRender):
+    """A thumb of whole cells: the parent's has glyphs of an eighth of one."""
 
     VERTICAL_BARS: ClassVar[list[str]] = [" "] * 8
 
@@ -81,7 +81,6 @@ class Table(ScrollView, can_focus=True):
         super().__init__(id=name)
         self._row_of = row_of
         self._ellipsis = charset.ellipsis
-        self._plain = charset.ascii_only
         self._monotonic = monotonic
         self._columns: tuple[Column, ...] = ()
         self._widths: tuple[int, ...] = ()
@@ -136,11 +135,6 @@ class Table(ScrollView, can_focus=True):
         for place in range(top, min(top + self.size.height, len(self._keys))):
             if self._drawn.get(place) != self._row_of(self._keys[place]):
                 self.refresh_line(place + 1)
-
-    def on_mount(self) -> None:
-        """The parent's scroll bar has glyphs of an eighth of a cell; a plain terminal gets whole cells."""
-        if self._plain:
-            self.vertical_scrollbar.renderer = _PlainScrollBar  # type: ignore[misc]  # textual asks the instance
 
     def on_resize(self, event: events.Resize) -> None:
         """Other widths."""
