@@ -10,6 +10,7 @@ import msgspec
 from ..facts.agreement import Agreement
 from ..facts.cached import CachedFile, CachedFolder, CacheReport
 from ..facts.scan import ScanResult
+from ..present.safe import is_all_safe, is_plain
 from .messages import CachePart, Command, DrillRow, DrillState, Envelope, Message, Mode, ResultPart, Row, Snapshot
 
 if TYPE_CHECKING:
@@ -185,14 +186,20 @@ def join_drill(before: DrillRow | None, row: DrillRow) -> DrillRow | None:
 
 
 def join_result(parts: Iterable[ResultPart]) -> ScanResult | Agreement:
-    """The result that `split_result` was given; the parts in their order."""
+    """The result that `split_result` was given; the parts in their order. Raises BadLineError for what is none.
+
+    That it holds nothing but text that may be shown can only be told of the whole, however its parts have come.
+    """
     pieces = tuple(parts)
     if not pieces:
         raise BadLineError("a result of no parts")
     text = "".join(piece.text for piece in pieces)
+    kind: type[ScanResult | Agreement] = ScanResult if pieces[0].mode is Mode.SCAN else Agreement
     try:
-        if pieces[0].mode is Mode.SCAN:
-            return msgspec.json.decode(text, type=ScanResult)
-        return msgspec.json.decode(text, type=Agreement)
+        result = msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BadLineError(str(error)) from error
+    # JSON without a backslash stands for itself: then there is no need to look at every text.
+    if not is_plain(text) and not is_all_safe(result):
+        raise BadLineError("a result with text that may not be shown")
+    return result

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from ..facts.outcome import CkptError, UsageError
 from ..present import units
 from ..present.safe import error_text, escape, is_all_safe
-from .codec import MAX_LINE, BadLineError, decode, join_result
-from .messages import PROTOCOL, Envelope, Hello, ResultPart
+from .codec import MAX_LINE, BadLineError, decode
+from .messages import PROTOCOL, Envelope, Hello, ResultPart, Snapshot
 
 if TYPE_CHECKING:
     from ..facts.clock import Clock
@@ -108,7 +108,6 @@ class Recording:
         self._offsets = array("q")
         self._times = array("d")
         self._entries = array("q")
-        self._parts: dict[int, ResultPart] = {}
         self._scan()
 
     def __len__(self) -> int:
@@ -174,20 +173,9 @@ class Recording:
         except BadLineError:
             return None
         match envelope.message:
-            case ResultPart() as part:
-                return envelope if self._is_fit(part) else None
+            case ResultPart():
+                return envelope  # whether it may be shown is told when the result is whole
+            case Snapshot(rows=rows):
+                return envelope if is_all_safe(tuple(row for row in rows if not isinstance(row, ResultPart))) else None
             case message:
                 return envelope if is_all_safe(message) else None
-
-    def _is_fit(self, part: ResultPart) -> bool:
-        """Whether a part of a result may be taken: the last one only if the whole holds nothing but safe text."""
-        if part.part == 0:
-            self._parts = {}
-        self._parts[part.part] = part
-        if len(self._parts) < part.parts:
-            return True
-        parts, self._parts = self._parts, {}
-        try:
-            return is_all_safe(join_result(parts[number] for number in sorted(parts)))
-        except BadLineError:
-            return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from ckpt_tui.facts.outcome import CkptError, UsageError
 from ckpt_tui.stream.codec import encode, split_result
-from ckpt_tui.stream.messages import Bye, Holding, Level, LogLine, Pause, Seek, Snapshot
+from ckpt_tui.stream.messages import Bye, Holding, Level, LogLine, Message, Pause, ResultPart, Seek, Snapshot
 from ckpt_tui.stream.playback import Player
 from ckpt_tui.stream.recording import Recorder, Recording
 from ckpt_tui.stream.state import StreamState, apply
@@ -142,6 +143,28 @@ def test_hostile_lines_are_counted_and_never_shown(tmp_path: Path) -> None:
     assert watched.state.skipped == len(lines)
     assert watched.state.logs == {}
     assert watched.state.result is None
+
+
+@pytest.mark.parametrize("rude", ["\x1b[2J", "a\rb", "\u202e", "\u2028"])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 0, 1)])
+@pytest.mark.parametrize("together", [False, True])
+def test_no_result_is_taken_with_text_that_may_not_be_shown_however_it_comes(
+    rude: str, order: tuple[int, ...], together: bool, tmp_path: Path
+) -> None:
+    for number, (summary, taken) in enumerate([(rude, False), ('says "differ" of caf\u00e9 \\\\x1b', True)]):
+        (whole,) = split_result(msgspec.structs.replace(streams.agreement(), summary=summary))
+        text = json.dumps(json.loads(whole.text))  # what is not ASCII is escaped once more
+        half = len(text) // 2
+        halves = [
+            ResultPart(mode=whole.mode, part=part, parts=2, text=piece)
+            for part, piece in enumerate((text[:half], text[half:]))
+        ]
+        rows = [halves[part] for part in order]
+        messages: list[Message] = [Snapshot(part=0, parts=1, rows=tuple(rows))] if together else [*rows]
+        path = record(tmp_path / f"{number}.rec", [(0.0, streams.hello()), *((1.0, message) for message in messages)])
+        watched = Watched(path, speed=0)
+        watched.after(1)
+        assert (watched.state.result is not None) is taken
 
 
 def test_nobody_is_held_ready_in_a_recording(tmp_path: Path) -> None:
