@@ -87,6 +87,7 @@ def locate(
         findings=tuple(plan.findings),
         not_compared=not_compared(root, sorted(plan.extras, key=os.fsencode)),
         settled=plan.settled,
+        named_by={escape(name): raw for name, raw in plan.named_by.items()},
     )
 
 

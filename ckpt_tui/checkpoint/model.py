@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from operator import add
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..facts.files import Claim, Finding, Role, Segmentation, State
 from .columns import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from ..facts.scan import CheckpointRef, NotCompared
@@ -167,6 +168,8 @@ class Checkpoint(NamedTuple):
     #: Whether these are all its weight files: no index, manifest or part of it is broken or not there, which might
     #: name others. Without that no digest speaks for the whole.
     settled: bool = True
+    #: The bytes of the indexes and manifests by which the files were found, by name (escaped text).
+    named_by: Mapping[str, bytes] = MappingProxyType({})
 
     @property
     def weights(self) -> tuple[CheckpointFile, ...]:

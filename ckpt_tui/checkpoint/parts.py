@@ -33,6 +33,8 @@ class Parts(Struct):
     unreadable: dict[str, str] = field(default_factory=dict)
     #: Parts that a manifest names and that are not there.
     missing: list[str] = field(default_factory=list)
+    #: What the manifests were that tell something.
+    read: dict[str, bytes] = field(default_factory=dict)
     #: Manifests that tell nothing, and why.
     broken: dict[str, tuple[State, str]] = field(default_factory=dict)
 
@@ -84,6 +86,7 @@ def _named(root: Path, top: Folder, parts: Parts) -> Iterator[str]:
             continue
         try:
             yield from _names(msgspec.json.decode(raw))
+            parts.read[file] = raw
         except (msgspec.MsgspecError, RecursionError) as error:
             found = pointer(raw[:HEAD])
             words = f"it names the checkpoint's parts, and is no JSON: {error}"

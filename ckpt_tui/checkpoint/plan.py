@@ -63,6 +63,8 @@ class Plan(Struct):
     sidecars: list[str] = field(default_factory=list)
     #: Indexes, manifests and folders that cannot be used, and why.
     unusable: dict[str, tuple[State, str]] = field(default_factory=dict)
+    #: The bytes of the indexes and manifests by which the files were found, by name.
+    named_by: dict[str, bytes] = field(default_factory=dict)
     #: Values of weight maps that are refused, never opened, and why.
     refused: dict[str, str] = field(default_factory=dict)
     #: Parts that a manifest names and that are not there.
@@ -100,6 +102,7 @@ def plan_folder(root: Path, outlines: Outlines | None = None) -> Plan:
     except OSError as error:
         raise CkptError(f"{escape(str(root))}: {denied(root, error)}") from None
     parts = find_parts(root, top)
+    plan.named_by |= parts.read
     for folder in (top, *parts.folders):
         plan.folders[folder.name] = folder
     for folder in plan.folders.values():
@@ -150,7 +153,7 @@ def _plan_one(root: Path, folder: Folder, plan: Plan) -> None:
 
 def _plan_index(root: Path, folder: Folder, name: str, plan: Plan) -> None:
     try:
-        raw = _read_index(root / name)
+        raw = plan.named_by[name] = _read_index(root / name)
         key = outline.key_of(raw, folder.name) if plan.outlines else None
         sound = outline.recall(plan.outlines, key) if plan.outlines and key else None
         if sound is not None:

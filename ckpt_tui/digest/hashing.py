@@ -14,7 +14,7 @@ from .memory import Recalled, open_memory
 from .passes import Moved
 from .reader import Reader, Reading, Sight, Target, look
 from .survey import UNOPENED
-from .validity import Miss, Wants, moved
+from .validity import Miss, Stamp, Wants, moved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,6 +158,20 @@ class Hasher:
         finally:
             turn.end(finished=finished)
         return outcome
+
+    def confirm(self, outcome: Outcome) -> Outcome:
+        """The outcome, if the file is still what its digests were made of; to be asked when all are known."""
+        record, place = outcome.record, outcome.location
+        if record is None or place is None:
+            return outcome
+        try:
+            now = Stamp.of(outcome.file.path.stat())
+        except OSError as error:
+            return _failed(outcome, error)._replace(record=None, source=None)
+        if not place.file_system.dependable:  # its inodes may be numbered anew, its ctime may be of the moment
+            now = now._replace(inode=record.stamp.inode, ctime_ns=record.stamp.ctime_ns)
+        fields = moved(record.stamp, now)
+        return _changed(outcome, fields) if fields else outcome
 
     def close(self) -> None:
         """Count what the cache did."""

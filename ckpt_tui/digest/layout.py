@@ -81,7 +81,7 @@ def segment_digest(length: int, leaves: Sequence[bytes]) -> bytes:
     return xxhash.xxh3_128_digest(b"".join(fields))
 
 
-def segment_of(data: bytes) -> bytes:
+def segment_of(data: bytes | memoryview) -> bytes:
     """The digest of a segment whose bytes are at hand."""
     view = memoryview(data)
     return segment_digest(len(data), [leaf_digest(view[at : at + LEAF]) for at in range(0, len(data), LEAF)])

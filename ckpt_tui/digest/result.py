@@ -156,7 +156,9 @@ def scan_result(
     counted = [(o, f) for o, f in zip(outcomes, files, strict=True) if f.state not in APART]
     weights = [(o, f) for o, f in counted if f.role is Role.WEIGHTS]
     whole = [(o, o.record) for o, f in weights if o.record and f.state in _WHOLE]
-    if len(whole) < len(weights) or not checkpoint.settled:
+    # Where an index is not known any more there may be others.
+    unnamed = any(f.digest is None and f.name in checkpoint.named_by for f in files)
+    if len(whole) < len(weights) or unnamed or not checkpoint.settled:
         whole = []
     stale = any(f.state is State.CHANGED for _, f in counted)
     content = layout.content([_member(o, r.digest) for o, r in whole])

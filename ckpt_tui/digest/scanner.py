@@ -174,6 +174,11 @@ class Scanner:
             else:
                 settle(found, shown)
         run_longest_first(jobs, progress.threads, self._control)
+        # While one was read, another that was done with may have moved: what is said is of one moment.
+        for file, shown in zip(survey.checkpoint.files, progress.files, strict=True) if jobs else ():
+            outcome = hasher.confirm(self._outcomes[file.name])
+            if outcome.state is not self._outcomes[file.name].state:
+                settle(outcome, shown)
         hasher.close()
         if self._outlines:
             self._outlines.keep()

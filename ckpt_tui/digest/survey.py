@@ -13,7 +13,7 @@ from . import layout
 from .buffers import new_buffer
 from .cut import cut
 from .passes import Moved
-from .reader import Digests, read_digests
+from .reader import read_digests
 from .validity import Wants
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Survey(NamedTuple):
     checkpoint: Checkpoint
     identity: str | None
     header_table: tuple[TableRow, ...]
-    #: The file digests of config and index files as they were read for the identity, by name.
+    #: The file digests of config, index and manifest files as they were read for this survey, by name.
     metadata: dict[str, bytes]
     #: What kept one of them from being read, by name.
     errors: dict[str, str]
@@ -53,18 +53,23 @@ def is_metadata(raw_name: bytes) -> bool:
 
 
 def take(checkpoint: Checkpoint, advance: Callable[[int], None]) -> Survey:
-    """Read config and index files, and put the identity together; `advance` is called after each block."""
-    read: dict[str, Digests] = {}
+    """Read config files, and put the identity together; `advance` is called after each block.
+
+    Indexes are not read again: what counts are the bytes by which the files were found.
+    """
+    read: dict[str, _Digests] = {}
     errors: dict[str, str] = {}
     counted = [file for file in checkpoint.files if file.state not in APART]
     weights = [file for file in counted if file.role is Role.WEIGHTS]
-    covered = [file for file in counted if file.role is Role.SIDECAR and is_metadata(file.raw_name)]
+    sidecars = [file for file in counted if file.role is Role.SIDECAR]
+    covered = [file for file in sidecars if is_metadata(file.raw_name)]
     buffer = new_buffer()
-    for file in covered:
-        if file.state in UNOPENED:
+    for file in sidecars:
+        raw = checkpoint.named_by.get(file.name)
+        if file.state in UNOPENED or (raw is None and not is_metadata(file.raw_name)):
             continue
         try:
-            read[file.name] = _read(file, buffer, advance)
+            read[file.name] = _read(file, buffer, advance) if raw is None else _digests_of(raw, file.size)
         except Moved:
             errors[file.name] = "it changed while it was read"
         except OSError as error:
@@ -81,13 +86,31 @@ def take(checkpoint: Checkpoint, advance: Callable[[int], None]) -> Survey:
     )
 
 
-def _read(file: CheckpointFile, buffer: memoryview, advance: Callable[[int], None]) -> Digests:
+class _Digests(NamedTuple):
+    """Of a small file."""
+
+    file: bytes
+    sha256: bytes | None
+
+
+def _digests_of(raw: bytes, size: int) -> _Digests:
+    """Those of a file whose bytes are at hand; `size` is what its stat said later."""
+    if len(raw) != size:
+        raise Moved("size")
+    spans, view = cut(None, len(raw)).spans, memoryview(raw)
+    pairs = zip(spans.offsets, spans.lengths, strict=True)
+    segments = b"".join(layout.segment_of(view[offset : offset + length]) for offset, length in pairs)
+    return _Digests(layout.file_digest(spans, segments), hashlib.sha256(raw).digest())
+
+
+def _read(file: CheckpointFile, buffer: memoryview, advance: Callable[[int], None]) -> _Digests:
     descriptor = open_regular(file.path)
     try:
         if os.fstat(descriptor).st_size != file.size:
             raise Moved("size")
         spans = cut(None, file.size).spans
-        return read_digests(descriptor, file.size, spans, wants=Wants(), buffer=buffer, advance=advance)
+        digests = read_digests(descriptor, file.size, spans, wants=Wants(), buffer=buffer, advance=advance)
+        return _Digests(digests.file, digests.sha256)
     finally:
         os.close(descriptor)
 
@@ -96,7 +119,7 @@ def _header_sha256(file: CheckpointFile) -> bytes:
     return file.header.sha256 if file.header else hashlib.sha256(b"").digest()
 
 
-def _identity(weights: list[CheckpointFile], covered: list[CheckpointFile], read: dict[str, Digests]) -> str | None:
+def _identity(weights: list[CheckpointFile], covered: list[CheckpointFile], read: dict[str, _Digests]) -> str | None:
     """The identity, where every file that it covers has told its metadata."""
     if any(file.state in _MUTE for file in weights):
         return None
@@ -114,7 +137,7 @@ def _identity(weights: list[CheckpointFile], covered: list[CheckpointFile], read
     return digest.hex() if digest else None
 
 
-def _row(file: CheckpointFile, read: Digests | None, *, unreadable: bool) -> TableRow:
+def _row(file: CheckpointFile, read: _Digests | None, *, unreadable: bool) -> TableRow:
     if file.role is Role.WEIGHTS:
         digest = _header_sha256(file) if file.header else None
     else:

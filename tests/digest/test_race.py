@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from ckpt_tui.checkpoint.model import Checkpoint
 from ckpt_tui.digest import Scanner, validity
+from ckpt_tui.digest import scanner as scanner_module
 from ckpt_tui.digest.control import Control
 from ckpt_tui.facts.files import MissReason, Source, State
 from ckpt_tui.facts.outcome import Exit, scan_code
 from ckpt_tui.facts.scan import ScanResult
-from tests.digest.conftest import SetClock
-from tests.support.checkpoints import flip_bit, noise, payload_offset, write_checkpoint
+from tests.digest.conftest import SetClock, named
+from tests.support.checkpoints import flip_bit, noise, payload_offset, safetensors_bytes, tensor, write_checkpoint
 
 Scan = Callable[..., ScanResult]
 
@@ -242,3 +244,43 @@ def test_a_link_that_leads_to_another_file_of_equal_size_and_times_is_read(tmp_p
         link.symlink_to(blob)
         contents.append(scanned(link).files[0].sha256)
     assert contents == [sha256(blob) for blob in blobs]
+
+
+@pytest.mark.parametrize("act", [rewrite, replace, grow, Path.unlink])
+@pytest.mark.parametrize("known", [False, True], ids=["read", "cached"])
+def test_a_file_that_moves_while_another_is_read_is_changed(
+    known: bool, act: Callable[[Path], None], folder: Path, scanned: Scan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was done with first is not what it was when the last word is said, so no digest speaks for the whole."""
+    first, last = sorted(folder.glob("*.safetensors"))
+    first.write_bytes(safetensors_bytes({"big": tensor("big", (256, 256))}))  # the largest is read first
+    if known:
+        scanned(first)
+    real = Control.spend
+
+    def spend(control: Control, size: int) -> None:
+        if size == last.stat().st_size:
+            act(first)
+        real(control, size)
+
+    monkeypatch.setattr(Control, "spend", spend)
+    result = scanned(folder, threads=1)
+    assert named(result, first.name).state is State.CHANGED
+    assert (result.identity, result.content, result.content_sha256) == (None, None, None)
+    assert scan_code(result) is not Exit.SAME
+
+
+def test_an_index_that_is_another_than_the_one_by_which_the_files_were_found_is_changed(
+    folder: Path, scanned: Scan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = scanner_module.locate
+
+    def locate(*target: str, **settings: object) -> Checkpoint:
+        found = real(*target, **settings)  # type: ignore[arg-type]
+        rewrite(folder / "model.safetensors.index.json")
+        return found
+
+    monkeypatch.setattr(scanner_module, "locate", locate)
+    result = scanned(folder)
+    assert named(result, "model.safetensors.index.json").state is State.CHANGED
+    assert (result.identity, result.content) == (None, None), "it may name other shards"
