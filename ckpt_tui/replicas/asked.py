@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex, TypeVar
 
 from ..facts.outcome import UsageError
 from ..facts.ranksets import fold
@@ -70,12 +70,14 @@ def asked_for(
     return Asked(question, call, algorithm, patterns, index(drill_bytes), report)
 
 
-def refused(ranks: Sequence[int], phase: object, step: object) -> Asked:
+def refused(ranks: Sequence[int], phase: object, step: SupportsIndex | None) -> Asked:
     """What stands for a call with which nothing can be done: the moment at which it was made is known all the same."""
-    words = escape(phase if isinstance(phase, str) else repr(phase))
-    if step is not None and not isinstance(step, int):
-        words, step = f"{words}, step {escape(repr(step))}", None
-    return Asked(Question(phase=words, step=step, sets=(tuple(ranks),), apart=frozenset()))
+    words, number = escape(phase if isinstance(phase, str) else repr(phase)), None
+    try:
+        number = None if step is None else index(step)
+    except Exception:  # noqa: BLE001 - whatever it is, it is no number
+        words = f"{words}, step {escape(repr(step))}"
+    return Asked(Question(phase=words, step=number, sets=(tuple(ranks),), apart=frozenset()))
 
 
 def _member(words: type[T], what: str, value: str) -> T:

@@ -47,7 +47,7 @@ def called(rank: Rank, wrong: list[dict[str, Any]], bad: list[int]) -> list[tupl
     """What each call comes to where the ranks in `bad` are called wrongly: text, agreement and cause."""
     found = []
     for options in wrong:
-        given = {"named_tensors": HELD, "group": rank.group, "phase": "a test", "step": 3}
+        given = {"named_tensors": HELD, "group": rank.group, "phase": "a test", "step": torch.tensor(3)}
         try:
             assert_rank_equal(**given | (options if rank.rank in bad else {}))
         except RanksDiffer as differ:
