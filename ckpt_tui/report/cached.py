@@ -160,7 +160,11 @@ def _verdict(scrubbed: Sequence[Scrubbed], *, dry_run: bool) -> str:
     size = units.size(sum(one.size for one in read))
     past = f"{doubtful:,} not proven past the page cache" if doubtful else "all past the page cache"
     many = units.count(len(read), "file")
-    return f"CORRUPT  {corrupt:,} of {many}, {size}, {past}" if corrupt else f"INTACT  {many}, {size}, {past}"
+    unread = sum(one.fate is Fate.UNREADABLE for one in scrubbed)
+    lost = f"{units.count(unread, 'file')} could not be read"
+    if corrupt:
+        return f"CORRUPT  {corrupt:,} of {many}, {size}, {past}" + f"; {lost}" * bool(unread)
+    return f"UNDECIDED  {lost}; {many} intact, {size}, {past}" if unread else f"INTACT  {many}, {size}, {past}"
 
 
 _LINES = {

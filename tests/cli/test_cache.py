@@ -105,6 +105,15 @@ def test_scrub_leaves_with_1_on_corruption_alone(folder: Path, env: dict[str, st
     assert fates["config.json"] == "intact", "the scan has read it since"
 
 
+def test_a_scrub_that_could_not_read_a_file_does_not_begin_with_intact(folder: Path, env: dict[str, str]) -> None:
+    run(env, "scan", folder)
+    (folder / "config.json").unlink()
+    (folder / "config.json").mkdir()
+    done = run(env, "cache", "scrub")
+    assert done.returncode == 3
+    assert done.stdout.startswith("UNDECIDED  1 file could not be read; 4 files intact")
+
+
 def test_a_name_with_control_characters_reaches_no_terminal(env: dict[str, str], tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "a\x1b[31m\n")
     run(env, "scan", folder)
