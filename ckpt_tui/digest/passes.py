@@ -39,7 +39,11 @@ class Source:
         data = place(buffer, piece.offset, piece.length)
         done = 0
         while done < piece.length:
-            read = os.preadv(self._descriptor, [data[done:]], piece.offset + done)
+            try:
+                read = os.preadv(self._descriptor, [data[done:]], piece.offset + done)
+            except OSError as error:
+                error.add_note(f"reading from byte {piece.offset + done:,} on")
+                raise
             if not read:
                 raise Moved("size")
             done += read

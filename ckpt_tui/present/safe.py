@@ -86,7 +86,7 @@ def from_bytes(raw: bytes) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """An exception as one safe line: errno's name and words for an OSError, else its text.
+    """An exception as one safe line: errno's name and words for an OSError, with what was noted of it; else its text.
 
     What we raise ourselves names things as escaped text already, and is not escaped twice.
     """
@@ -94,7 +94,7 @@ def error_text(error: BaseException) -> str:
         import errno
 
         code = errno.errorcode.get(error.errno, str(error.errno))
-        return f"{code}: {os.strerror(error.errno)}"
+        return ", ".join((f"{code}: {os.strerror(error.errno)}", *map(escape, getattr(error, "__notes__", ()))))
     text = str(error) or type(error).__name__
     return text if isinstance(error, CkptError) and is_safe(text) else escape(text)
 

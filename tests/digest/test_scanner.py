@@ -260,7 +260,7 @@ def test_a_file_that_cannot_be_read_is_unreadable_and_the_others_are_known(
     result = scanned(folder)
     file = named(result, SHARD)
     assert (file.state, file.digest) == (State.UNREADABLE, None)
-    assert "EIO" in (file.error or "")
+    assert "EIO: Input/output error, reading from byte 0 on" in (file.error or "")
     assert all(other.digest for other in result.files if other.name != SHARD)
     assert result.content is None
     assert scan_code(result) is Exit.UNDECIDED
