@@ -101,7 +101,7 @@ class Door:
                     raise NobodyThere(f"{error}; the first rank that runs there is to listen") from None
         seconds = min(self.left(), _RECOGNISE) if here else self.left()
         try:
-            store = connect(self.torch(), named, seconds=seconds, patience=self.patience, watch=self.watch)
+            store = self._recognised(named, seconds)
         except NobodyThere:
             if not here:
                 raise
@@ -127,13 +127,24 @@ class Door:
             f"{taken(self.address)}: is another rank 0 or an older session running? Take another port"
         )
         try:
-            store = connect(self.torch(), self.address, seconds=_RECOGNISE, patience=self.patience, watch=self.watch)
+            store = self._recognised(self.address, _RECOGNISE)
         except NobodyThere:
             raise complaint from None
         if not self.place.job_store and not store.has(f"{self.scope}/calls/0"):
             raise complaint
         self._find_own_address(self.address)
         return store
+
+    def _recognised(self, address: Address, seconds: float) -> Store:
+        """A connection to what listens there, which may be no store."""
+        reminder = Reminder(self.clock)
+
+        def watch() -> None:
+            self.watch()
+            if reminder.due():
+                self.note(f"waiting {duration(seconds)} at most for what listens at {address} to answer as a store")
+
+        return connect(self.torch(), address, seconds=seconds, patience=self.patience, watch=watch)
 
     def _find_own_address(self, address: Address) -> None:
         try:

@@ -24,7 +24,13 @@ Open = Callable[[Place], Door]
 
 
 @pytest.fixture
-def opened(torch: ModuleType) -> Iterator[Callable[..., Door]]:
+def notes() -> list[str]:
+    """The lines for people."""
+    return []
+
+
+@pytest.fixture
+def opened(torch: ModuleType, notes: list[str]) -> Iterator[Callable[..., Door]]:
     """Opens a door; the stores live until the test ends."""
     stores: list[Store] = []
 
@@ -39,7 +45,7 @@ def opened(torch: ModuleType) -> Iterator[Callable[..., Door]]:
             clock=clock,
             left=lambda: max(end - clock.monotonic(), 0.0),
             watch=nothing,
-            note=lambda _line: None,
+            note=notes.append,
         )
         stores.append(door.open())
         return door
@@ -67,15 +73,16 @@ def test_where_no_rank_runs_on_the_masters_host_nobody_gets_a_number(opened: Cal
 
 @pytest.mark.parametrize(("rank", "said"), [(None, "and not by a store of ranks"), (0, "is another rank 0")])
 def test_a_port_that_no_store_holds_is_said_to_be_so(
-    rank: int | None, said: str, monkeypatch: pytest.MonkeyPatch, opened: Open
+    rank: int | None, said: str, monkeypatch: pytest.MonkeyPatch, opened: Open, notes: list[str]
 ) -> None:
     """Case R05, a port in use."""
-    monkeypatch.setattr(door_, "_RECOGNISE", 1.0)
+    monkeypatch.setattr(door_, "_RECOGNISE", 1.5)
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
         pytest.raises(UsageError, match=rf"is in use by pid {os.getpid()}.* {said}"),
     ):
         opened(Place(rank, 2, Address("127.0.0.1", other.getsockname()[1])))
+    assert "to answer as a store" in notes[0]
 
 
 def test_this_machine_knows_its_own_names_and_no_others() -> None:
