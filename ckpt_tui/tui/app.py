@@ -89,7 +89,7 @@ class CkptApp(App[int]):
         """`plain`: no colours of our own, as NO_COLOR asks."""
         super().__init__(TerminalDriver, ansi_color=True if plain else None)
         self._source = source
-        self.desk = Desk(charset(ascii_only=ascii_only), clock or SystemClock(), path)
+        self.desk = Desk(charset(ascii_only=ascii_only, plain=plain), clock or SystemClock(), path)
         self.desk.heard_at = self.desk.clock.monotonic()
         self.desk.opened = self.desk.clock.time()
         self._view: ViewName = start_view
@@ -231,7 +231,9 @@ class CkptApp(App[int]):
     def action_rank(self, by: int) -> None:
         """Watch another rank's files; the answer arrives as state."""
         ranks = sorted(self.desk.state.ranks)
-        if len(ranks) > 1:
+        if not lines.turns(self.desk.state):
+            self.notify("there is no other rank to watch", timeout=2)
+        else:
             watched = self.desk.state.watched
             place = ranks.index(watched) if watched in ranks else 0
             self._source.send(Watch(rank=ranks[(place + by) % len(ranks)]))

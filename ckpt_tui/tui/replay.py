@@ -45,6 +45,11 @@ class ReplayApp(CkptApp):
         """There is nothing to read but the recording."""
         self.notify("a recording reads nothing: left and right go through it", timeout=3)
 
+    def action_rank(self, by: int) -> None:
+        """Only the files of the rank that was watched were recorded."""
+        del by
+        self.notify("a recording shows the rank that was watched", timeout=3)
+
     def action_jump(self, seconds: int) -> None:
         """Elsewhere in the recording."""
         self._player.send(Seek(seconds=seconds))

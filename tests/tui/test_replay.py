@@ -64,7 +64,9 @@ def test_leaving_a_ranks_recording_asks_nothing_and_the_help_knows_its_keys(tmp_
         await screen.shows("READING")
         await screen.press("question_mark")
         await screen.shows("stand still, go on", "10 s back")
-        await screen.press("escape", "q")
+        await screen.press("escape", "left_square_bracket")
+        await screen.shows("a recording shows the rank that was watched")
+        await screen.press("q")
         await screen.until(lambda: screen.app.return_code == 130)
 
     on_screen(record(tmp_path / "a.rec", messages), check)

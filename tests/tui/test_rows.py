@@ -13,7 +13,7 @@ from ckpt_tui.present.safe import escape
 from ckpt_tui.stream.messages import RankRow
 from ckpt_tui.tui.keys import TABS
 from ckpt_tui.tui.rows import files, lines, ranks
-from ckpt_tui.tui.rows.charset import ASCII, UNICODE
+from ckpt_tui.tui.rows.charset import ASCII, UNICODE, charset
 from ckpt_tui.tui.rows.differences import differences
 from ckpt_tui.tui.rows.matrix import matrix
 from ckpt_tui.tui.rows.names import fold
@@ -192,3 +192,11 @@ def test_words_flow_over_lines_and_only_what_is_longer_than_one_is_cut() -> None
     flowed = flow((Span("read again  with /a/very/long/path "), Span("and more", "bad")), 12)
     assert list(map(said, flowed)) == ["read again", "with", "/a/very/long", "/path and", "more"]
     assert flowed[-1] == (Span("more", "bad"),)
+
+
+def test_without_colours_cached_read_and_to_go_are_told_apart_by_their_glyphs() -> None:
+    state = streams.known(streams.scanning())
+    bar = lines.overall(state.ranks[0].status, (), charset(ascii_only=False, plain=True), 64)
+    shares = [said(bar).count(glyph) for glyph in "█▓░"]
+    assert shares[0] > shares[2] > 0 < shares[1]
+    assert sum(shares) == 49

@@ -77,6 +77,17 @@ def test_p_says_why_where_nothing_can_be_paused(messages: object, said: str) -> 
     run(check())
 
 
+def test_another_rank_is_asked_for_only_where_there_is_one() -> None:
+    async def check() -> None:
+        async with driven(streams.scanning()) as screen:
+            await screen.shows("READING")
+            await screen.press("right_square_bracket")
+            await screen.shows("there is no other rank to watch")
+            assert not screen.source.commands
+
+    run(check())
+
+
 def footer(screen: Driven) -> str:
     return screen.lines[-1]
 

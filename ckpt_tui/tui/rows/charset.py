@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .spans import Line, line
@@ -64,8 +64,10 @@ ASCII = Charset(
     ascii_only=True, bar=("=", ">", "-"), blocks=("#", "=", "."), sparks="_.:-=+*#", rule="-", rule_active="=",
     ellipsis="..", dot=".", dash="-", right=">", down="v", cross="x", check="v",
 )  # fmt: skip
+#: Without colours the portions of a bar are told apart by their shades.
+SHADED = replace(UNICODE, blocks=("█", "▓", "░"))
 
 
-def charset(*, ascii_only: bool) -> Charset:
-    """The charset of a terminal."""
-    return ASCII if ascii_only else UNICODE
+def charset(*, ascii_only: bool, plain: bool = False) -> Charset:
+    """The charset of a terminal; `plain` has no colours."""
+    return ASCII if ascii_only else SHADED if plain else UNICODE

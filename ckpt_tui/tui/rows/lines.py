@@ -290,6 +290,11 @@ def pausable(state: StreamState) -> RankStatus | None:
     return None if own.status.phase in _GONE | {Phase.COMPARING, Phase.DONE} else own.status
 
 
+def turns(state: StreamState) -> bool:
+    """Whether other ranks' files can be asked for."""
+    return len(state.ranks) > 1 and state.survey is not None and not state.over
+
+
 def in_company(state: StreamState) -> int:
     """How many other ranks would miss this one if it left now; 0 once the verdict stands or nothing will come."""
     if state.hello is None or state.hello.mode is not Mode.RANKS or state.over:

@@ -62,7 +62,7 @@ class View(Vertical):
         works = {
             "/": self.filters and listed,
             "s": self.sorts and listed,
-            "[ ]": len(state.ranks) > 1 and state.survey is not None and not state.over,
+            "[ ]": lines.turns(state),
             "p": reading is not None,
             "y": self.copied() is not None,
             "e": state.result is not None,
