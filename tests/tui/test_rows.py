@@ -200,3 +200,10 @@ def test_without_colours_cached_read_and_to_go_are_told_apart_by_their_glyphs() 
     shares = [said(bar).count(glyph) for glyph in "█▓░"]
     assert shares[0] > shares[2] > 0 < shares[1]
     assert sum(shares) == 49
+
+
+@pytest.mark.parametrize("screen", range(56, 141))
+@pytest.mark.parametrize("decided", [False, True])
+def test_what_ranks_do_has_room_beside_their_numbers(screen: int, decided: bool) -> None:
+    columns = ranks.columns(screen, 9, ("MiB", 1 << 20), decided=decided)
+    assert layout(columns, screen - 3, screen)[-1] >= 10

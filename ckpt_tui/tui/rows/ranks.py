@@ -106,18 +106,18 @@ def columns(room: int, host_width: int, unit: units.Unit, *, decided: bool) -> t
         Column((), 1),
         Column(line("rank"), 7),
         Column(line("host"), min(max(host_width, 9), 24), needs=56),
-        Column(line("phase"), 9, needs=later if decided else 64),
+        Column(line("phase"), 9, needs=later if decided else 70),
         Column(line("progress" if bar else "done"), bar + 6),
-        Column(line(f"{unit[0]}/s"), 6, right=True, needs=never if decided else 84),
-        Column(line("cached"), 8, right=True, needs=84, gap=3),
-        Column(line("heard"), 5, right=True, needs=later if decided else 64, gap=3),
+        Column(line(f"{unit[0]}/s"), 6, right=True, needs=never if decided else 90),
+        Column(line("cached"), 8, right=True, needs=90, gap=3),
+        Column(line("heard"), 5, right=True, needs=later if decided else 70, gap=3),
         Column(line("group"), 5, needs=76 if decided else never),
         Column(line("standing" if decided else "doing"), 8, grow=1, gap=1),
     )
 
 
 def _bar_width(room: int) -> int:
-    return 20 if room >= 100 else 12 if room >= 84 else 6 if room >= 56 else 0
+    return 20 if room >= 116 else 12 if room >= 100 else 6 if room >= 56 else 0
 
 
 def rank_row(
