@@ -10,6 +10,8 @@ from ..facts.files import Severity, State
 from ..present.safe import escape
 from ..present.units import count
 from .claims import blob_name
+from .names import RANK_FILES_TABLE
+from .opening import look
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +43,7 @@ def explain_absent(root: Path, plan: Plan, looks: dict[str, Look], records: Reco
         if index is not None:
             words.append(f"{escape(index)} maps {count(counts[name], 'tensor')} to it")
         words += _other_case(plan, name)
+        words += _without_table(root / name)
         words += _by_records(root / name, name, records)
         looks[name] = looks[name]._replace(error="; ".join(words))
         blob = blob_name(root / name)
@@ -60,6 +63,17 @@ def _other_case(plan: Plan, name: str) -> Iterator[str]:
     for other in listed.files if listed else ():
         if other != last and other.casefold() == last.casefold():
             yield f"a file of that name in other case is there: {escape(other)}"
+
+
+def _without_table(path: Path) -> Iterator[str]:
+    if path.name != RANK_FILES_TABLE:
+        return
+    yield "without it no rank file can be loaded"
+    unfinished = f"{RANK_FILES_TABLE}.tmp"
+    if look(path.with_name(unfinished)).state is State.GOOD:
+        yield f"{unfinished} is there, so the save was not finished"
+    else:
+        yield "the save was not finished, or another host has it, or `cp *` left it out for the dot in its name"
 
 
 def _by_records(path: Path, name: str, records: Records) -> Iterator[str]:

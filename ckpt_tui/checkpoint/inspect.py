@@ -13,7 +13,7 @@ from .geometry import Problem, fit
 from .header import PREFIX, HeaderError, Parsed, header_length, parse_header
 from .holes import never_written
 from .model import CheckpointFile, Header
-from .names import Kind, kind_of
+from .names import RANK_FILE, Kind, kind_of
 from .opening import Look, denied, open_regular, read_up_to
 from .sniff import HEAD, pointer, sniff, sniff_text
 
@@ -82,7 +82,7 @@ def _sidecar(file: CheckpointFile, fd: int) -> CheckpointFile:
 
 def _opaque(file: CheckpointFile, fd: int) -> CheckpointFile:
     # A rank that had nothing to save leaves an empty .distcp, and is right to.
-    if file.size == 0 and file.path.suffix != ".distcp":
+    if file.size == 0 and file.path.suffix != RANK_FILE:
         return _ends(file, State.BAD_HEADER, "empty file")
     other = sniff_text(read_up_to(fd, min(file.size, HEAD)))
     return _ends(file, State.NOT_WEIGHTS, other) if other else file

@@ -11,8 +11,12 @@ if TYPE_CHECKING:
 
 SAFETENSORS = ".safetensors"
 INDEX = ".index.json"
+#: What each rank writes with torch.distributed.checkpoint.
+RANK_FILE = ".distcp"
 #: Weights that are hashed in fixed extents and never opened as what they are: most hold pickles.
-OPAQUE = (".bin", ".gguf", ".pt", ".pth", ".ckpt", ".distcp")
+OPAQUE = (".bin", ".gguf", ".pt", ".pth", ".ckpt", RANK_FILE)
+#: Lies beside rank files and says which tensor lies where in them. A pickle, which is not opened.
+RANK_FILES_TABLE = ".metadata"
 #: Weights of frameworks that this tool does not read; named, so that nobody takes them for compared.
 FOREIGN = (".h5", ".msgpack", ".onnx", ".onnx_data", ".ot", ".npz", ".tflite")
 

@@ -16,7 +16,17 @@ from . import outline
 from .findings import Findings, some
 from .index import LIMIT, BadIndex, parse_index, resolve
 from .listing import Folder, list_folder
-from .names import INDEX, OPAQUE, SAFETENSORS, Kind, gaps, is_weights_index, kind_of
+from .names import (
+    INDEX,
+    OPAQUE,
+    RANK_FILE,
+    RANK_FILES_TABLE,
+    SAFETENSORS,
+    Kind,
+    gaps,
+    is_weights_index,
+    kind_of,
+)
 from .opening import denied, look, read_file
 from .outline import Outlines, Sound
 from .parts import Parts, find_parts
@@ -149,6 +159,8 @@ def _plan_one(root: Path, folder: Folder, plan: Plan) -> None:
     listed = weights or opaque
     if listed:
         plan.components.append(_listing(folder, listed, plan))
+        if any(name.lower().endswith(RANK_FILE) for name in listed):
+            plan.sidecars.append(folder.path(RANK_FILES_TABLE))
 
 
 def _plan_index(root: Path, folder: Folder, name: str, plan: Plan) -> None:
