@@ -140,15 +140,18 @@ class RanksView(View):
 
     def copied(self) -> tuple[str, str] | None:
         """What `y` copies of the row under the cursor: the content's digest."""
-        bundle = self._current()
+        bundle = self._under_cursor()  # asked for with each frame: of thousands of ranks none is looked up
         group = bundle.group if bundle else None
         if group is None:
             return None
         return (group.content, "content") if group.content else (group.identity or "", "identity")
 
-    def _current(self) -> rows.Bundle | None:
+    def _under_cursor(self) -> rows.Bundle | None:
         key = self.table.cursor_key
-        bundle = self._bundles.get(key) if isinstance(key, int) else None
+        return self._bundles.get(key) if isinstance(key, int) else None
+
+    def _current(self) -> rows.Bundle | None:
+        bundle = self._under_cursor()
         return bundle.fresh(self.desk.state.ranks) if bundle is not None else None
 
     def _more(self, width: int, height: int) -> list[Line]:
