@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import xxhash
 
+from ..checkpoint.opening import open_regular
 from ..facts.files import MissReason, Segmentation
 from ..facts.scan import DIGEST_LAYOUT
 from ..present.safe import error_text
@@ -212,7 +213,7 @@ class DigestCache:
 
 def _read(place: Path) -> bytes:
     """A small file whole. By descriptor, as a warm scan reads one for each file."""
-    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = open_regular(place)
     try:
         size, parts = os.fstat(descriptor).st_size, []
         while part := os.read(descriptor, max(size, 1) + 1):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from ..checkpoint.opening import read_file
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
@@ -20,6 +22,8 @@ NAME = "ledger"
 MARK = b'["ckpttuil",1,'
 #: A ledger beyond this many bytes is summed up into one line a folder.
 _LARGEST = 256 << 10
+#: A ledger beyond this is nothing of ours.
+_LIMIT = 64 << 20
 
 
 class Use(NamedTuple):
@@ -65,7 +69,8 @@ def append(place: Path, uses: Iterable[Use]) -> None:
     # Each begins on a line of its own, whatever the end of the file looks like.
     raw = b"".join(b"\n" + _encode(use) for use in uses)
     with suppress(OSError):
-        descriptor = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(place, flags, 0o600)
         try:
             os.write(descriptor, raw)
             large = os.fstat(descriptor).st_size > _LARGEST
@@ -80,7 +85,7 @@ def append(place: Path, uses: Iterable[Use]) -> None:
 def read(place: Path) -> Iterator[Use]:
     """All lines that can be read."""
     try:
-        raw = place.read_bytes()
+        raw = read_file(place, _LIMIT)
     except OSError:
         return
     for line in raw.split(b"\n"):

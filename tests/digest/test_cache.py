@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ckpt_tui.digest import ledger as ledger_
 from ckpt_tui.digest import validity
 from ckpt_tui.digest.cache import DigestCache, Key, Record, decode, encode
 from ckpt_tui.digest.filesystem import FileSystem, FileSystems
@@ -119,6 +120,19 @@ def test_a_folder_in_a_records_place_costs_a_warning_and_nothing_else(folder: Pa
     assert {file.miss_reason for file in second.files} == {MissReason.CORRUPT_RECORD}
     assert second.content == first.content
     assert len(second.warnings) == 1
+
+
+def test_a_fifo_in_the_place_of_a_record_or_the_ledger_holds_nobody_up(
+    folder: Path, cache: Path, scanned: Scan
+) -> None:
+    first = scanned(folder)
+    ledger = next(cache.rglob("ledger"))
+    for place in (*records(cache), ledger, next(cache.rglob("*.outline"))):
+        place.unlink()
+        os.mkfifo(place)
+    assert scanned(folder).content == first.content
+    assert scanned(folder).totals.bytes_read == 0, "the records were put in their places"
+    assert [*ledger_.read(ledger)] == []
 
 
 def test_a_cache_that_cannot_be_written_is_one_warning(folder: Path, cache: Path, scanned: Scan) -> None:
