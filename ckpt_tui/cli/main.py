@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from ..facts.outcome import CkptError, Exit
+from ..facts.outcome import CkptError, Exit, UsageError
 from ..facts.version import VERSION
+from ..present.safe import escape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,16 @@ COMMANDS = {
     "open": "the screen on one checkpoint (what `ckpt-tui PATH` does)",
     "_worker": "",
 }
+
+
+def _refuse_misspelt(word: str, commands: Sequence[str]) -> None:
+    """UsageError for what is nearly a command and no path."""
+    from difflib import get_close_matches
+
+    meant = get_close_matches(word, commands, n=1, cutoff=0.75)
+    if meant and not os.path.lexists(word):
+        known = f"`ckpt-tui {meant[0]}` is one, and `ckpt-tui open` takes a repo of this name"
+        raise UsageError(f"{escape(word)}: neither a command nor a path; {known}")
 
 
 class Commands(click.Group):
@@ -56,6 +68,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Command names win over paths of that name: `./scan` means the folder."""
         if args and args[0] not in COMMANDS:
+            _refuse_misspelt(args[0], self.list_commands(ctx))
             args = ["open", *args]
         return super().resolve_command(ctx, args)
 

@@ -127,6 +127,22 @@ def test_a_place_where_nothing_can_be_written_is_refused_before_anything_is_read
     assert not (folder.parent / "cache").exists()
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"), [("scna", "scan"), ("comapre", "compare"), ("verfy", "verify"), ("rank", "ranks")]
+)
+def test_a_command_that_is_nearly_one_is_told_from_a_path(
+    word: str, meant: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main.run([word, "x", "y"]) == Exit.USAGE
+    said = capsys.readouterr().err
+    assert said.startswith(f"ckpt-tui: {word}: neither a command nor a path; `ckpt-tui {meant}` is one")
+    assert said.count("\n") == 1
+    (tmp_path / word).mkdir()
+    main.run([word])
+    assert "neither a command" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["--join-timeout", "--rank-timeout"])
 def test_no_time_at_all_to_wait_is_a_wrong_word(option: str, folder: Path) -> None:
     told = shell(f'ranks "$MODEL" --world-size 1 {option} 0s', folder)
