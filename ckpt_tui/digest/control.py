@@ -58,11 +58,11 @@ class Control:
 
         While the scan is paused it does not return, unless the scan is to stop.
         """
+        if self._max_rate:
+            with self._lock:
+                due = self._due = max(self._due, self._clock.monotonic() - _BURST) + size / self._max_rate
+            self.wait_until(due)
+        # Last, so that nobody whose time came during the pause reads on.
         while self.paused and not self.cancelled:
             self._clock.sleep(_NAP)
-        if not self._max_rate:
-            self.check()
-            return
-        with self._lock:
-            due = self._due = max(self._due, self._clock.monotonic() - _BURST) + size / self._max_rate
-        self.wait_until(due)
+        self.check()

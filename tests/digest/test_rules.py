@@ -184,6 +184,24 @@ def test_the_rate_limit_gives_every_byte_its_time_whoever_reads_it(clock: SetClo
     assert clock.now - start == pytest.approx(4.9)
 
 
+def test_who_waits_for_his_turn_when_a_pause_begins_reads_nothing_during_it(clock: SetClock) -> None:
+    control = Control(clock, max_rate=100.0)
+
+    def pause() -> None:
+        control.paused = True
+        clock.on_sleep = look
+
+    def look() -> None:
+        if clock.now < 1100:
+            clock.on_sleep = look
+        else:
+            control.paused = False
+
+    clock.on_sleep = pause
+    control.spend(300)
+    assert clock.now >= 1100
+
+
 def test_the_wish_to_stop_ends_a_wait(clock: SetClock) -> None:
     control = Control(clock)
     clock.on_sleep = control.cancel
