@@ -92,7 +92,8 @@ class Memory:
         self._clock = clock
         self._begun = clock.time()
         self._unfit: dict[str, str] = {}
-        self._answers: list[tuple[bytes, int, bool]] = []
+        #: Path, size, and the number of hits: 0 or 1.
+        self._answers: list[tuple[bytes, int, int]] = []
         self._turns: Turns | None = None
         self._turns_sought = False
         self._lock = threading.Lock()
@@ -127,7 +128,7 @@ class Memory:
             rehash=rehash,
         )
         if miss is None:
-            self._answers.append((key.path, found.stamp.size, True))
+            self._answers.append((key.path, found.stamp.size, 1))
             return Recalled(record=found)
         return Recalled(miss=miss, standing=None if moved(found.stamp, sight.stamp) else found)
 
@@ -136,7 +137,7 @@ class Memory:
 
         Where the file has the very stat that a standing record has, it holds the same bytes, or they were corrupted.
         """
-        self._answers.append((key.path, record.stamp.size, False))
+        self._answers.append((key.path, record.stamp.size, 0))
         shared = self._file_systems.of(os.fsdecode(key.path), reading.seen.device).shared
         why = unfit(reading.seen.stamp, now=reading.seen.time, written=reading.written, shared=shared)
         if why is not None:
@@ -164,8 +165,8 @@ class Memory:
         """Count what the cache did in this scan."""
         now = self._clock.time()
         uses = (
-            ledger.Use(now, from_bytes(os.path.dirname(path)), hit, hit * size, not hit, (not hit) * size)  # noqa: PTH120 - bytes
-            for path, size, hit in self._answers
+            ledger.Use(now, from_bytes(os.path.dirname(path)), hits, hits * size, 1 - hits, (1 - hits) * size)  # noqa: PTH120 - bytes
+            for path, size, hits in self._answers
         )
         if self._answers and self._cache.warning is None:
             ledger.append(self._cache.folder / ledger.NAME, ledger.by_folder(uses).values())

@@ -19,7 +19,7 @@ from ckpt_tui.facts.cached import Standing
 from ckpt_tui.facts.clock import SystemClock
 from ckpt_tui.facts.scan import ScanResult
 from ckpt_tui.facts.settings import ScanSettings
-from tests.support.checkpoints import flip_bit, payload_offset, write_checkpoint
+from tests.support.checkpoints import flip_bit, noise, payload_offset, write_checkpoint
 
 Scan = Callable[..., ScanResult]
 SHARD = "model-00001-of-00002.safetensors"
@@ -55,6 +55,15 @@ def test_hits_and_misses_are_counted_by_folder(folder: Path, tmp_path: Path, sca
     folders = {Path(one.path).name: one for one in upkeep().records([], each=False).folders}
     assert (folders["model"].hits, folders["other"].hits) == (15, 0)
     assert folders["model"].files == 5
+
+
+def test_a_folder_of_one_file_is_counted_as_well(tmp_path: Path, scanned: Scan, upkeep: Make) -> None:
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "model.gguf").write_bytes(b"GGUF" + noise("alone", 5000))
+    for _ in range(2):
+        scanned(tmp_path / "alone")
+    totals = upkeep().stats().totals
+    assert (totals.misses, totals.bytes_read, totals.hits, totals.bytes_saved) == (1, 5004, 1, 5004)
 
 
 def test_the_ledger_is_summed_up_when_it_grows_and_loses_nothing(tmp_path: Path) -> None:
