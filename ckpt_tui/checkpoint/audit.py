@@ -51,7 +51,7 @@ def _compare(component: Component, files: dict[str, CheckpointFile], result: Map
         return
     where: dict[str, list[str]] = {}
     for path, names in stored.items():
-        for tensor in names:
+        for tensor in sorted(names):  # so that every process says the same words
             where.setdefault(tensor, []).append(path)
     home = {tensor: path for path, names in mapped.items() for tensor in names}
     for path, names in odd.items():

@@ -49,6 +49,16 @@ def test_a_tensor_in_two_mapped_shards_makes_both_ambiguous(tmp_path: Path) -> N
     assert severities(found)["ambiguous"] is Severity.ERROR
 
 
+def test_tensors_in_two_shards_are_named_in_the_same_order_by_every_process(tmp_path: Path) -> None:
+    names = [f"layer.{number}" for number in range(8)]
+    for file in ("a.safetensors", "b.safetensors"):
+        put(tmp_path, file, *reversed(names), file)
+    index(tmp_path, {**dict.fromkeys([*names, "a.safetensors"], "a.safetensors"), "b.safetensors": "b.safetensors"})
+    found = next(one for one in locate(str(tmp_path)).findings if one.code == "ambiguous")
+    assert ", ".join(names) in found.message
+    assert found.tensor == names[0]
+
+
 def test_two_indexes_side_by_side_are_two_maps(tmp_path: Path) -> None:
     for kind in ("", ".fp16"):
         put(tmp_path, f"a{kind}.safetensors", "one", "two")
