@@ -122,11 +122,19 @@ def around(drill: Drill, side: SideDifference) -> list[Around]:
     found = side.first
     if found is None:
         return []
-    wide = len(found.reference.hex) // 2
+    wide = max(len(found.reference.hex) // 2, 1)
     start = found.offset - found.around_offset
     start -= start % wide if side.elements is not None else 0
     both = ((drill.reference, found.reference), (side.side, found.other))
-    return [_around(label, found.around_offset, bytes.fromhex(one.around), start, wide) for label, one in both]
+    return [_around(label, found.around_offset, _bytes(one.around), start, wide) for label, one in both]
+
+
+def _bytes(hexed: str) -> bytes:
+    """What a peer or a file says that there is; nothing where it is no hex."""
+    try:
+        return bytes.fromhex(hexed)
+    except ValueError:
+        return b""
 
 
 def _around(label: str, offset: int, raw: bytes, start: int, wide: int) -> Around:

@@ -81,8 +81,8 @@ def saved(result: ScanResult, now: float) -> str:
         units.duration(result.totals.seconds),
     ]
     if cached:
-        oldest = min(file.hashed_at for file in weights if file.source is Source.CACHE and file.hashed_at is not None)
-        parts.append(f"oldest digest {units.age(now - oldest)}")
+        times = [file.hashed_at for file in weights if file.source is Source.CACHE and file.hashed_at is not None]
+        parts += [f"oldest digest {units.age(now - min(times))}"] if times else []
     return ", ".join(parts)
 
 

@@ -42,7 +42,10 @@ def document(agreement: Agreement, room: Room) -> Document:
 
 def moment(seconds: float) -> str:
     """A time that reads the same everywhere: `2026-11-30 23:02:22 UTC`."""
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+    except (OverflowError, ValueError, OSError):  # a peer or a file says so
+        return "at no time that there is"
 
 
 class _Writer:

@@ -23,8 +23,8 @@ T = TypeVar("T", bound=Agreement | ScanResult)
 
 #: Fields that hold words of ours, digests, or names that stay.
 _KEPT = frozenset({
-    "schema", "tool", "file", "name", "tensor", "kind", "state", "code", "role", "digest", "identity", "content",
-    "sha256", "dtype", "standing", "verdict", "repo_id", "revision", "first", "runs",
+    "schema", "tool", "file", "name", "tensor", "kind", "state", "code", "role", "segmentation", "digest", "identity",
+    "content", "sha256", "dtype", "standing", "verdict", "repo_id", "revision", "first", "runs",
 })  # fmt: skip
 _HIDDEN = "…"
 #: Whatever else names a machine or a place: URLs, addresses, `name:port`, and what begins like an absolute path.

@@ -162,10 +162,11 @@ def _folded(said: Sequence[tuple[int, str]], hosts: dict[int, str]) -> list[str]
     for rank, text in said:
         ranks.setdefault(text, []).append(rank)
     several = len(set(hosts.values())) > 1
-    return [
-        f"{ranksets.named(those)}{f' ({hosts[those[0]]})' * (several and len(those) == 1)}: {text}"
-        for text, those in ranks.items()
-    ]
+
+    def host_of(those: list[int]) -> str:
+        return f" ({hosts[those[0]]})" if several and len(those) == 1 and those[0] in hosts else ""
+
+    return [f"{ranksets.named(those)}{host_of(those)}: {text}" for text, those in ranks.items()]
 
 
 def _groups(agreement: Agreement, sides: Sides) -> list[str]:
@@ -174,8 +175,8 @@ def _groups(agreement: Agreement, sides: Sides) -> list[str]:
     listed = minority_first(agreement.groups)[:LISTED]
     rows = [["group", "name" if sides.named else "ranks", "copies", "content", "standing", "where"]]
     for group in listed:
-        distinct = dict.fromkeys(paths[rank] for rank in group.ranks)
-        where = next(iter(distinct)) + (f" and {len(distinct) - 1:,} more" if len(distinct) > 1 else "")
+        distinct = dict.fromkeys(paths.get(rank, "") for rank in group.ranks)
+        where = next(iter(distinct), "") + (f" and {len(distinct) - 1:,} more" if len(distinct) > 1 else "")
         digest = group.content or group.identity or ""
         standing = group.standing.value if len(agreement.groups) > 1 else ""
         rows.append([group.name, sides.listed(group.ranks), f"{group.copies:,}", digest[:DIGITS], standing, where])

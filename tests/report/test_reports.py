@@ -287,6 +287,28 @@ def test_a_report_is_written_whole_and_nothing_is_overwritten(real: Agreement, t
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.json", "report.md"]
 
 
+def test_a_file_whose_parts_do_not_fit_each_other_is_rendered_for_what_it_says(
+    real: Agreement, scanned: ScanResult
+) -> None:
+    agreement, scan = json.loads(render(real, Format.JSON)), json.loads(render(scanned, Format.JSON))
+    drills = [one["drill"] for row in agreement["differences"] for one in row["segments"] if one.get("drill")]
+    firsts = [side["first"] for drill in drills for side in drill["sides"] if side.get("first")]
+    assert firsts
+    for first in firsts:
+        first["reference"] |= {"hex": "", "around": "no hex"}
+    agreement |= {"ranks": agreement["ranks"][:1], "created": 1e300}
+    agreement["groups"][0]["ranks"] = []
+    scan["created"] = -1e300
+    for file in scan["files"]:
+        file["source"], file["hashed_at"] = "cache", None
+    for changed in (agreement, scan):
+        result = decode(json.dumps(changed).encode(), "x")
+        shown = agreement_text(result, 0.0) if isinstance(result, Agreement) else scan_text(result, 0.0, hashes=True)
+        assert shown.count("\n") > 5
+        assert "at no time that there is" in render(result, Format.MARKDOWN).decode()
+        assert visible(render(result, Format.HTML).decode())
+
+
 def test_a_suffix_that_is_none_is_told_before_anything_is_done(real: Agreement, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"\.json, \.md"):
         format_of(tmp_path / "report.pdf")
