@@ -130,6 +130,8 @@ class CkptApp(App[int]):
                 loop.add_signal_handler(number, partial(self._leave, 128 + number))
             except (RuntimeError, ValueError):  # not in the main thread, as under some test runners
                 break
+            # The loop's own handler does nothing; this one runs even where the loop waits for the terminal.
+            signal.signal(number, self._told_to_end)
         # What the shell wrote in between is everywhere: a redraw of changed lines is not enough.
         self.app_resume_signal.subscribe(self, lambda _app: self.screen.refresh(layout=True))
         self._show(self._view)
@@ -384,6 +386,10 @@ class CkptApp(App[int]):
     def action_leave(self) -> None:
         """Leave with the session's code."""
         self._leave(exit_code(self.desk.state))
+
+    def _told_to_end(self, number: int, _frame: object) -> None:
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.end_where_stalled(128 + number)
 
     def _leave(self, code: int) -> None:
         hello = self.desk.state.hello

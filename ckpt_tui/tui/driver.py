@@ -1,15 +1,29 @@
-"""Textual's driver of the terminal, which comes back from any stop and not from ^Z alone."""
+"""Textual's driver of the terminal: it comes back from any stop, and lets nobody wait who was told to end."""
 
 from __future__ import annotations
 
+import os
+import select
+import termios
+import threading
+from contextlib import suppress
+
 from textual.drivers.linux_driver import LinuxDriver
+
+#: Seconds after which a terminal that takes no output, not a byte, is not waited for by a screen that is to end.
+_STALLED = 1.5
 
 
 class TerminalDriver(LinuxDriver):
-    """After a SIGSTOP, which nobody is told of, the terminal is left and entered anew.
+    """Textual's own, but for two things.
+
+    After a SIGSTOP, which nobody is told of, the terminal is left and entered anew.
 
     Textual only enters it: beside the thread that reads the keys there is then a second one. Each takes keys from the
     other, only one is ended with the screen, and the modes of a screen are what the shell gets back in the end.
+
+    And where nobody reads the terminal any more (a connection that has died, a window that is stopped) all writing
+    waits for ever, the goodbye's too. `end_where_stalled` ends the process then.
     """
 
     _continued = _coming_back = False
@@ -30,3 +44,19 @@ class TerminalDriver(LinuxDriver):
                 self.attrs_before = before or self.attrs_before
         finally:
             self._coming_back = False
+
+    def end_where_stalled(self, code: int) -> None:
+        """End the process with this code if the terminal stalls; to be called in a signal's handler, before leaving.
+
+        The worker ends with us, as its stdin does.
+        """
+        threading.Thread(target=self._end_where_stalled, args=(code,), name="stalled terminal", daemon=True).start()
+
+    def _end_where_stalled(self, code: int) -> None:
+        output = self._file.fileno() if self._file else self.fileno
+        while select.select([], [output], [], _STALLED)[1]:
+            threading.Event().wait(0.1)
+        if self.attrs_before is not None:
+            with suppress(termios.error):
+                termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
+        os._exit(code)
