@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..facts.files import Severity, State
+from ..native.names import are_unique, joined
 from ..present.safe import escape, is_plain
 from ..present.units import count
 
@@ -131,7 +131,7 @@ def note_total(component: Component, files: dict[str, CheckpointFile], findings:
 def note_shared(component: Component, files: dict[str, CheckpointFile], findings: Findings) -> None:
     """Warn where files of a listing store a tensor of the same name: no index says which one counts."""
     every = [header.tensors.names for path in component.files if (header := files[path].header)]
-    if len({*chain.from_iterable(every)}) == sum(map(len, every)):
+    if are_unique(joined(every)):
         return
     where: dict[str, str] = {}
     shared: dict[tuple[str, str], list[str]] = {}

@@ -33,5 +33,5 @@ class Table(Sequence[Row], Generic[Row]):
     def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
         """One row, or a table of some."""
         if isinstance(index, slice):
-            return Table(self._row, [column[index] for column in self.columns])
+            return Table(self._row, [[*column][index] for column in self.columns])
         return self._row(*(column[index] for column in self.columns))

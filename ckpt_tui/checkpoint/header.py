@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ..native import header_columns
+from ..native.names import are_unique, packed
 from ..present.safe import escape, is_plain
 from ..present.units import count
 from .columns import Table
@@ -109,19 +110,19 @@ def _clean(raw: bytes) -> Header | None:
     columns = header_columns(raw, PREFIX)
     if columns is None:
         return None
-    names, dtypes, shapes, offsets, lengths, kinds, plain, metadata = columns
+    names, dtypes, shapes, offsets, lengths, kinds, metadata = columns
     if any(dtype not in DTYPE_BITS for dtype, _, _ in kinds):
         return None
     if any(entry_problems(Placed(0, length, "", dtype, shape) for dtype, shape, length in kinds)):
         return None
-    if len({*names}) < len(names):
+    if not are_unique(names):
         return None
     try:
         told = _METADATA.decode(metadata)
     except msgspec.DecodeError:  # not UTF-8
         return None
-    tensors = Tensors(names if plain else [*map(escape, names)], dtypes, shapes, offsets, lengths)
-    return Header(raw, tensors, _escaped(told))
+    safe = [*map(escape, names)] if packed(names) is None else names
+    return Header(raw, Tensors(safe, dtypes, shapes, offsets, lengths), _escaped(told))
 
 
 def _escaped(metadata: dict[str, str]) -> dict[str, str]:

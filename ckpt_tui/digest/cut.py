@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..checkpoint.columns import Table
 from ..facts.files import Segment, Segmentation, SegmentKind
+from ..native.names import behind
 from .layout import name_bytes, split
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _gapless(header: Header, size: int) -> Spans | None:
         return None
     return Spans(
         [SegmentKind.HEADER, *repeat(SegmentKind.TENSOR, len(tensors))],
-        ["", *tensors.names],
+        behind("", tensors.names),
         [0, *tensors.offsets],
         [end, *tensors.lengths],
         [None, *tensors.dtypes],

@@ -18,6 +18,7 @@ import xxhash
 
 from ..facts.scan import DIGEST_LAYOUT
 from ..native import headed_digests, pack_rows
+from ..native.names import order_of, packed
 from ..present.safe import unescape
 
 if TYPE_CHECKING:
@@ -55,12 +56,14 @@ def name_bytes(name: str) -> bytes:
     return (unescape(name) if "\\" in name else name).encode("utf-8", "surrogatepass")
 
 
-def written_names(names: list[str]) -> list[str] | list[bytes]:
+def written_names(names: Sequence[str]) -> Sequence[str] | list[bytes]:
     """`name_bytes` of each, or where their UTF-8 is that the names themselves: all at once, as there may be very many.
 
     Either way they sort as their bytes do.
     """
-    return [*map(name_bytes, names)] if "\\" in "".join(names) else names
+    if packed(names) is not None:
+        return names
+    return [*map(name_bytes, names)] if "\\" in "".join(names) else [*names]
 
 
 def split(digests: bytes) -> list[bytes]:
@@ -115,7 +118,7 @@ def segment_digests(lengths: Sequence[int], leaves: bytes) -> bytes:
 
 def file_digest(spans: Spans, digests: bytes) -> bytes:
     """The digest of a file over its segments; `digests` holds theirs, `WIDTH` bytes each, in the order of the spans."""
-    columns = [*spans.kinds], written_names([*spans.names]), [*spans.offsets], [*spans.lengths], digests
+    columns = [*spans.kinds], written_names(spans.names), [*spans.offsets], [*spans.lengths], digests
     rows = pack_rows("ssqqd", None, *columns)
     digest = xxhash.xxh3_128(domain(b"file") + integer(len(spans)))
     digest.update(rows)
@@ -161,7 +164,7 @@ class TensorFacts(NamedTuple):
     `digests` holds those of their segments, `WIDTH` bytes each.
     """
 
-    names: list[str]
+    names: Sequence[str]
     dtypes: list[str]
     shapes: list[tuple[int, ...]]
     digests: bytes
@@ -170,8 +173,8 @@ class TensorFacts(NamedTuple):
 def logical_content(tensors: TensorFacts) -> bytes:
     """Digest of the tensors wherever they lie: the same weights in other shards have the same."""
     written, rows = written_names(tensors.names), len(tensors.names)
-    order = sorted(range(rows), key=written.__getitem__)
-    if len({*written}) < rows:  # tensors of one name
+    order = order_of(written)
+    if order is None:  # tensors of one name
         digests = split(tensors.digests)
         keys = [*zip(written, map(str.encode, tensors.dtypes), tensors.shapes, digests, strict=True)]
         order = sorted(range(rows), key=keys.__getitem__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..checkpoint.findings import Findings
@@ -19,6 +20,7 @@ from ..facts.files import (
     settles,
 )
 from ..facts.scan import DIGEST_LAYOUT, SCAN_SCHEMA, ScanResult, Totals
+from ..native.names import joined
 from . import layout
 from .cut import cut, segments
 from .survey import APART
@@ -208,14 +210,15 @@ def _content_sha256(whole: Sequence[tuple[Outcome, Record]]) -> str | None:
 
 def _logical(whole: Sequence[tuple[Outcome, Record]]) -> bytes:
     """Over the tensors of all files. A file that is whole holds its header and then its tensors, and no gaps."""
-    facts = layout.TensorFacts([], [], [], b"".join(record.segments[layout.WIDTH :] for _, record in whole))
-    for outcome, _ in whole:
-        if outcome.file.header:
-            tensors = outcome.file.header.tensors
-            facts.names.extend(tensors.names)
-            facts.dtypes.extend(tensors.dtypes)
-            facts.shapes.extend(tensors.shapes)
-    return layout.logical_content(facts)
+    tables = [outcome.file.header.tensors for outcome, _ in whole if outcome.file.header]
+    return layout.logical_content(
+        layout.TensorFacts(
+            names=joined([table.names for table in tables]),
+            dtypes=[*chain.from_iterable(table.dtypes for table in tables)],
+            shapes=[*chain.from_iterable(table.shapes for table in tables)],
+            digests=b"".join(record.segments[layout.WIDTH :] for _, record in whole),
+        )
+    )
 
 
 def _sidecars(outcomes: Sequence[Outcome]) -> str | None:

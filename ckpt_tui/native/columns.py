@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-#: A column for `pack_rows`.
-Column: TypeAlias = Sequence[str | bytes] | Sequence[int] | Sequence[tuple[int, ...]] | bytes
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
+    #: A column for `pack_rows`.
+    Column: TypeAlias = Sequence[str | bytes] | Sequence[str] | Sequence[int] | Sequence[tuple[int, ...]] | bytes
 
-class HeaderColumns(NamedTuple):
-    """The tensors of a safetensors header: end to end, in the order in which they are listed, none of them empty."""
-
-    #: As they are written. No two are known to differ.
-    names: list[str]
-    dtypes: list[str]
-    shapes: list[tuple[int, ...]]
-    #: In bytes from the file's start.
-    offsets: list[int]
-    lengths: list[int]
-    #: The different dtypes and shapes, and how long every tensor of each is.
-    kinds: list[tuple[str, tuple[int, ...], int]]
-    #: Whether names and dtypes are printable ASCII without a backslash.
-    plain: bool
-    #: The JSON of `__metadata__`, an object of strings.
-    metadata: bytes
+    #: The tensors of a safetensors header: end to end, in the order in which they are listed, none of them empty.
+    #: Names as they are written, of which two may be equal (a list where some are no printable ASCII, else `Names`);
+    #: dtypes; shapes; offsets from the file's start and lengths, in bytes; the different (dtype, shape) with the length
+    #: of every tensor of it; and the JSON of `__metadata__`, an object of strings.
+    HeaderColumns: TypeAlias = tuple[
+        Sequence[str],
+        list[str],
+        list[tuple[int, ...]],
+        list[int],
+        list[int],
+        list[tuple[str, tuple[int, ...], int]],
+        bytes,
+    ]

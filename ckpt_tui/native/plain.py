@@ -33,7 +33,7 @@ def headed_digests(heads: list[bytes], digests: bytes, /) -> bytes:
     return b"".join(map(xxhash.xxh3_128_digest, map(add, heads, _split(digests))))
 
 
-def pack_rows(pattern: str, order: list[int] | None, /, *columns: Column) -> bytes:
+def pack_rows(pattern: str, order: list[int] | bytes | None, /, *columns: Column) -> bytes:
     """The rows of a table end to end, as they come or in `order`. The first column is a list.
 
     The pattern has a letter a column: `s` for strings (bytes, or text as UTF-8) behind their length, `q` for integers,

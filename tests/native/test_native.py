@@ -20,7 +20,8 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckpt_tui.native import plain
+from ckpt_tui.native import header_columns, plain
+from ckpt_tui.native import names as names_module
 from tests.support.checkpoints import write_checkpoint
 
 try:
@@ -181,6 +182,13 @@ def test_rows_are_packed_as_the_layout_says(made: Any, rows: list[Any], random: 
         lambda c: c.pack_rows("s", None, [None]),
         lambda c: c.pack_rows("s", None, ["\ud800"]),
         lambda c: c.header_columns(b"{}", 3),
+        lambda c: c.header_columns(memoryview(b"{}"), 0),
+        lambda c: c.Names(),
+        lambda c: c.Names.joined([]),
+        lambda c: c.Names.joined((["a"],)),
+        lambda c: c.Names.joined(()).behind("ü"),
+        lambda c: c.pack_rows("sq", b"abc", ["a"], [1]),
+        lambda c: c.pack_rows("sq", b"\1\0\0\0", ["a"], [1]),
     ],
 )
 def test_what_does_not_fit_is_refused_and_never_read(call: Any) -> None:
@@ -206,7 +214,7 @@ def test_headers_as_their_writers_make_them_are_read_by_column(header: str, name
     raw = header.encode()
     columns = _compiled.header_columns(b"01234567" + raw, 8)
     assert columns is not None
-    assert columns[0] == names
+    assert [*columns[0]] == names
     assert columns[3] == [8 + len(raw)] * len(names)
 
 
@@ -227,6 +235,57 @@ def test_headers_as_their_writers_make_them_are_read_by_column(header: str, name
 )  # fmt: skip
 def test_anything_odd_in_a_header_is_left_to_the_careful_parser(header: str) -> None:
     assert _compiled.header_columns(header.encode(), 0) is None
+
+
+def header_of(names: list[str]) -> bytes:
+    table = {name: {"dtype": "U8", "shape": [1], "data_offsets": [at, at + 1]} for at, name in enumerate(names)}
+    return json.dumps(table).encode()
+
+
+SHOWN = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E, exclude_characters='"\\'), max_size=6)
+
+
+@compiled
+@given(st.lists(st.lists(SHOWN.filter(lambda name: name != "__metadata__"), unique=True, max_size=8), max_size=4))
+def test_names_that_stay_in_their_headers_are_those_names(files: list[list[str]]) -> None:
+    columns = [_compiled.header_columns(header_of(names), 0)[0] for names in files]  # type: ignore[index]
+    assert [[*column] for column in columns] == files
+    together = [name for names in files for name in names]
+    packed = _compiled.Names.joined(tuple(columns))
+    del columns  # the headers stay as long as their names
+    assert [*packed] == together
+    assert packed.unique() == (len({*together}) == len(together))
+    order = packed.order()
+    assert (order is not None) == packed.unique()
+    if order is not None:
+        assert [together[place] for place in array("I", order)] == sorted(together)
+        numbers = list(range(len(together)))
+        expected = plain.pack_rows("sq", list(array("I", order)), together, numbers)
+        assert _compiled.pack_rows("sq", order, packed, numbers) == expected
+    assert [*packed.behind("first")] == ["first", *together]
+    assert [packed[place - len(together)] for place in range(len(together))] == together
+
+
+def test_columns_of_names_are_asked_alike_whether_they_are_packed_or_not() -> None:
+    one, other = ["b", "a"], ["c", "a"]
+    headers = [header_columns(header_of(names), 0) for names in (one, other)]
+    for columns in ([one, other], [made[0] for made in headers if made]):
+        if columns:
+            both = names_module.joined(columns)
+            assert [*both] == ["b", "a", "c", "a"]
+            assert not names_module.are_unique(both)
+            assert names_module.order_of(both) is None
+            assert names_module.order_of(columns[0]) in ([1, 0], array("I", [1, 0]).tobytes())
+            assert [*names_module.behind("", columns[1])] == ["", "c", "a"]
+    assert names_module.joined([]) == []
+
+
+@compiled
+def test_headers_whose_names_are_no_plain_ascii_give_text() -> None:
+    columns = _compiled.header_columns('{"ü":'.encode() + ENTRY.encode() + b"}", 0)
+    assert columns is not None
+    assert columns[0] == ["ü"]
+    assert _compiled.header_columns(b'{"\xff":' + ENTRY.encode() + b"}", 0) is None
 
 
 PROGRAM = "import sys; {}\nfrom ckpt_tui.__main__ import main\nsys.exit(main())"

@@ -5,15 +5,9 @@
 
 enum { MOST_DIMS = 16, MOST_KINDS = 256, SLOTS = 1024, MOST_DIGITS = 18 };
 
-/* A string between its quotation marks. */
-typedef struct {
-    const char *at;
-    Py_ssize_t length;
-} Span;
-
 /* A pair of dtype and shape. A file has few, and tensors of one kind are of one length. */
 typedef struct {
-    Span dtype;
+    Text dtype;
     int dims;
     uint64_t shape[MOST_DIMS];
     uint64_t length;
@@ -26,8 +20,11 @@ typedef struct {
     Kind kinds[MOST_KINDS];
     int count;
     int16_t slots[SLOTS]; /* number of a kind and 1; 0 is free */
-    PyObject *names, *dtypes, *shapes, *offsets, *lengths;
-    Span metadata; /* the object, with its braces */
+    Text *names;
+    Py_ssize_t named, room; /* how many names there are, and how many fit */
+    PyObject *dtypes, *shapes, *offsets, *lengths;
+    const char *metadata; /* the object, with its braces */
+    Py_ssize_t metadata_length;
 } Parser;
 
 static void skip_space(Parser *p) {
@@ -42,7 +39,7 @@ static int next_is(Parser *p, char wanted) {
 }
 
 /* A string without escapes and control characters; `plain` is cleared where it is not printable ASCII. */
-static int read_string(Parser *p, Span *found, int *plain) {
+static int read_string(Parser *p, Text *found, int *plain) {
     if (!next_is(p, '"')) return 0;
     found->at = p->at;
     for (; p->at < p->end && *p->at != '"'; p->at++) {
@@ -50,8 +47,8 @@ static int read_string(Parser *p, Span *found, int *plain) {
         if (byte == '\\' || byte < 0x20) return 0;
         if (byte > 0x7e) *plain = 0;
     }
-    if (p->at == p->end) return 0;
-    found->length = p->at++ - found->at;
+    if (p->at == p->end || p->at - found->at > UINT32_MAX) return 0;
+    found->length = (uint32_t)(p->at++ - found->at);
     return 1;
 }
 
@@ -75,8 +72,8 @@ static int read_integers(Parser *p, uint64_t *values, int most, int *count) {
     return next_is(p, ']');
 }
 
-static int is(const Span *span, const char *word) {
-    return span->length == (Py_ssize_t)strlen(word) && !memcmp(span->at, word, (size_t)span->length);
+static int is(const Text *text, const char *word) {
+    return text->length == strlen(word) && !memcmp(text->at, word, text->length);
 }
 
 /* An entry: its three fields, in any order. */
@@ -84,7 +81,7 @@ static int read_entry(Parser *p, Kind *kind, uint64_t range[2]) {
     int seen = 0, count, ascii = 1;
     if (!next_is(p, '{')) return 0;
     do {
-        Span field;
+        Text field;
         int which;
         if (!read_string(p, &field, &ascii) || !next_is(p, ':')) return 0;
         if (is(&field, "dtype")) {
@@ -108,28 +105,28 @@ static int read_entry(Parser *p, Kind *kind, uint64_t range[2]) {
 /* The metadata: an object of strings, which whoever called parses. */
 static int read_metadata(Parser *p) {
     int ascii = 1;
-    if (p->metadata.at || !next_is(p, '{')) return 0;
-    p->metadata.at = p->at - 1;
+    if (p->metadata || !next_is(p, '{')) return 0;
+    p->metadata = p->at - 1;
     if (!next_is(p, '}')) {
         do {
-            Span key, value;
+            Text key, value;
             if (!read_string(p, &key, &ascii) || !next_is(p, ':') || !read_string(p, &value, &ascii)) return 0;
         } while (next_is(p, ','));
         if (!next_is(p, '}')) return 0;
     }
-    p->metadata.length = p->at - p->metadata.at;
+    p->metadata_length = p->at - p->metadata;
     return 1;
 }
 
 static int same_kind(const Kind *one, const Kind *other) {
     return one->dtype.length == other->dtype.length && one->dims == other->dims &&
-           !memcmp(one->dtype.at, other->dtype.at, (size_t)one->dtype.length) &&
+           !memcmp(one->dtype.at, other->dtype.at, one->dtype.length) &&
            !memcmp(one->shape, other->shape, (size_t)one->dims * sizeof *one->shape);
 }
 
 static uint64_t hash_kind(const Kind *kind) { /* FNV-1a */
     uint64_t hash = 0xcbf29ce484222325;
-    for (Py_ssize_t i = 0; i < kind->dtype.length; i++) hash = (hash ^ (uint8_t)kind->dtype.at[i]) * 0x100000001b3;
+    for (uint32_t i = 0; i < kind->dtype.length; i++) hash = (hash ^ (uint8_t)kind->dtype.at[i]) * 0x100000001b3;
     for (int i = 0; i < kind->dims; i++) hash = (hash ^ kind->shape[i]) * 0x100000001b3;
     return hash ^ hash >> 29;
 }
@@ -169,14 +166,19 @@ static int append_new(PyObject *list, PyObject *item) {
     return !failed;
 }
 
-static PyObject *name_object(Span name, int ascii) {
-    if (!ascii) return PyUnicode_DecodeUTF8(name.at, name.length, "strict");
-    PyObject *made = PyUnicode_New(name.length, 127);
-    if (made) memcpy(PyUnicode_1BYTE_DATA(made), name.at, (size_t)name.length);
-    return made;
+static int append_name(Parser *p, Text name) {
+    if (p->named == p->room) {
+        Py_ssize_t room = p->room ? 2 * p->room : 64;
+        Text *names = room <= MOST_NAMES ? PyMem_Realloc(p->names, (size_t)room * sizeof *names) : NULL;
+        if (!names) return 0;
+        p->names = names;
+        p->room = room;
+    }
+    p->names[p->named++] = name;
+    return 1;
 }
 
-static int read_tensor(Parser *p, Span name, int ascii, uint64_t base, uint64_t *position) {
+static int read_tensor(Parser *p, Text name, int ascii, uint64_t base, uint64_t *position) {
     Kind found;
     uint64_t range[2];
     if (!read_entry(p, &found, range) || range[0] != *position || range[1] <= range[0]) return 0;
@@ -184,7 +186,7 @@ static int read_tensor(Parser *p, Span name, int ascii, uint64_t base, uint64_t 
     *position = range[1];
     Kind *kind = find_kind(p, &found);
     if (!ascii) p->plain = 0;
-    return kind && append_new(p->names, name_object(name, ascii)) && !PyList_Append(p->dtypes, kind->dtype_object) &&
+    return kind && append_name(p, name) && !PyList_Append(p->dtypes, kind->dtype_object) &&
            !PyList_Append(p->shapes, kind->shape_object) &&
            append_new(p->offsets, PyLong_FromUnsignedLongLong(base + range[0])) &&
            !PyList_Append(p->lengths, kind->length_object);
@@ -195,7 +197,7 @@ static int read_header(Parser *p, uint64_t base) {
     if (!next_is(p, '{')) return 0;
     if (!next_is(p, '}')) {
         do {
-            Span name;
+            Text name;
             int ascii = 1;
             if (!read_string(p, &name, &ascii) || !next_is(p, ':')) return 0;
             if (is(&name, "__metadata__") ? !read_metadata(p) : !read_tensor(p, name, ascii, base, &position)) return 0;
@@ -218,45 +220,59 @@ static PyObject *kind_list(const Parser *p) {
     return made;
 }
 
-/* header_columns(raw, start): the columns of the header whose JSON begins at `start`, or None where it is odd.
- *
- * (names, dtypes, shapes, offsets, lengths, kinds, plain, metadata): lists; offsets count from the file's start. */
+/* The names: a list of str where some are not printable ASCII, as these want a closer look. */
+static PyObject *name_column(Parser *p, PyObject *raw) {
+    if (p->plain) {
+        Text *names = p->names;
+        p->names = NULL;
+        return new_names(names, p->named, Py_NewRef(raw));
+    }
+    PyObject *made = PyList_New(p->named);
+    for (Py_ssize_t i = 0; made && i < p->named; i++) {
+        PyObject *name = PyUnicode_DecodeUTF8(p->names[i].at, (Py_ssize_t)p->names[i].length, "strict");
+        if (!name) Py_CLEAR(made);
+        else PyList_SET_ITEM(made, i, name);
+    }
+    return made;
+}
+
+/* header_columns(raw, start): the columns of the header whose JSON begins at `start` in a bytes object, or None where
+ * it is odd. */
 PyObject *header_columns(PyObject *Py_UNUSED(module), PyObject *args) {
-    Py_buffer raw;
+    PyObject *raw;
     Py_ssize_t start;
-    if (!PyArg_ParseTuple(args, "y*n:header_columns", &raw, &start)) return NULL;
+    if (!PyArg_ParseTuple(args, "Sn:header_columns", &raw, &start)) return NULL;
+    Py_ssize_t size = PyBytes_GET_SIZE(raw);
     PyObject *made = NULL;
     Parser *p = PyMem_Calloc(1, sizeof *p);
-    if (!p) {
-        PyErr_NoMemory();
-    } else if (start < 0 || start > raw.len) {
+    if (!p) return PyErr_NoMemory();
+    if (start < 0 || start > size) {
         PyErr_SetString(PyExc_ValueError, "the JSON begins beyond the header's end");
-    } else if ((p->names = PyList_New(0)) && (p->dtypes = PyList_New(0)) && (p->shapes = PyList_New(0)) &&
-               (p->offsets = PyList_New(0)) && (p->lengths = PyList_New(0))) {
-        p->at = (const char *)raw.buf + start;
-        p->end = (const char *)raw.buf + raw.len;
+    } else if ((p->dtypes = PyList_New(0)) && (p->shapes = PyList_New(0)) && (p->offsets = PyList_New(0)) &&
+               (p->lengths = PyList_New(0))) {
+        p->at = PyBytes_AS_STRING(raw) + start;
+        p->end = PyBytes_AS_STRING(raw) + size;
         p->plain = 1;
-        if (read_header(p, (uint64_t)raw.len)) {
-            PyObject *kinds = kind_list(p);
-            if (kinds)
-                made = Py_BuildValue("(OOOOONOy#)", p->names, p->dtypes, p->shapes, p->offsets, p->lengths, kinds,
-                                     p->plain ? Py_True : Py_False, p->metadata.at ? p->metadata.at : "{}",
-                                     p->metadata.at ? p->metadata.length : (Py_ssize_t)2);
-        } else if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) {
+        PyObject *names = read_header(p, (uint64_t)size) ? name_column(p, raw) : NULL;
+        PyObject *kinds = names ? kind_list(p) : NULL;
+        if (kinds)
+            made = Py_BuildValue("(OOOOOOy#)", names, p->dtypes, p->shapes, p->offsets, p->lengths, kinds,
+                                 p->metadata ? p->metadata : "{}", p->metadata ? p->metadata_length : (Py_ssize_t)2);
+        Py_XDECREF(names);
+        Py_XDECREF(kinds);
+        if (!made && (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_UnicodeDecodeError))) {
             PyErr_Clear();
             made = Py_NewRef(Py_None);
         }
     }
-    if (p) {
-        for (int i = 0; i < p->count; i++) {
-            Py_XDECREF(p->kinds[i].dtype_object);
-            Py_XDECREF(p->kinds[i].shape_object);
-            Py_XDECREF(p->kinds[i].length_object);
-        }
-        PyObject *lists[] = {p->names, p->dtypes, p->shapes, p->offsets, p->lengths};
-        for (int i = 0; i < 5; i++) Py_XDECREF(lists[i]);
-        PyMem_Free(p);
+    for (int i = 0; i < p->count; i++) {
+        Py_XDECREF(p->kinds[i].dtype_object);
+        Py_XDECREF(p->kinds[i].shape_object);
+        Py_XDECREF(p->kinds[i].length_object);
     }
-    PyBuffer_Release(&raw);
+    PyObject *lists[] = {p->dtypes, p->shapes, p->offsets, p->lengths};
+    for (int i = 0; i < 4; i++) Py_XDECREF(lists[i]);
+    PyMem_Free(p->names);
+    PyMem_Free(p);
     return made;
 }

@@ -10,6 +10,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, add_names},
     {Py_mod_exec, add_sha256},
     {0, NULL},
 };

@@ -18,6 +18,21 @@
 /* Bytes of an xxh3-128 digest. */
 #define WIDTH 16
 
+/* Bytes that somebody else keeps in memory. */
+typedef struct {
+    const char *at;
+    uint32_t length;
+} Text;
+
+/* So many have numbers of 32 bits. */
+#define MOST_NAMES 0x7fffffff
+
+int is_names(PyObject *object);
+Py_ssize_t names_count(PyObject *object);
+Text names_text(PyObject *object, Py_ssize_t place);
+PyObject *new_names(Text *texts, Py_ssize_t count, PyObject *owner);
+
+int add_names(PyObject *module);
 int add_sha256(PyObject *module);
 PyObject *header_columns(PyObject *module, PyObject *args);
 PyObject *leaf_digests(PyObject *module, PyObject *args);
