@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 #: What a stat answers where there is nothing.
 NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
-_CHUNK = 1 << 20
+#: Read at one go; memory is taken for no more than this before the bytes are there.
+_CHUNK = 4 << 20
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a FIFO"),
@@ -119,7 +120,10 @@ def open_regular(path: Path) -> int:
 
 def read_up_to(fd: int, length: int, offset: int = 0) -> bytes:
     """The bytes at an offset, fewer where the file ends; memory grows with what is there, not with what is asked."""
-    parts = bytearray()
+    first = os.pread(fd, min(_CHUNK, length), offset)
+    if len(first) == length or not first:
+        return first
+    parts = bytearray(first)
     while length > len(parts):
         part = os.pread(fd, min(_CHUNK, length - len(parts)), offset + len(parts))
         if not part:

@@ -12,6 +12,7 @@ import msgspec
 from ..agreement import content_table, failed, fingerprint
 from ..checkpoint.opening import read_file
 from ..digest import Scanner
+from ..digest.coherence import contradiction
 from ..digest.host import host_name
 from ..facts.outcome import CkptError, Interrupted, UsageError
 from ..facts.scan import ScanResult
@@ -130,9 +131,12 @@ def table_of(result: ScanResult | None) -> tuple[TableRow, ...] | None:
 
 
 def _load(target: str) -> ScanResult:
-    """A scan that was saved as JSON."""
+    """A scan that was saved as JSON, and that nobody has edited since."""
     name = escape(target)
     try:
-        return decode_as(read_file(Path(target), _LARGEST_RESULT), ScanResult, name)
+        result = decode_as(read_file(Path(target), _LARGEST_RESULT), ScanResult, name)
     except OSError as error:
         raise UsageError(f"{name}: cannot be read as a saved scan: {error_text(error)}") from error
+    if wrong := contradiction(result):
+        raise UsageError(f"{name}: {wrong}: it was edited, or put together from others; scan again")
+    return result

@@ -95,11 +95,14 @@ def segment_digests(lengths: Sequence[int], leaves: bytes) -> bytes:
 
     In bulk, as a checkpoint may have a hundred thousand tensors of one leaf each.
     """
+    distinct = {*lengths}
     heads = {
         length: _SEGMENT_DOMAIN + integer(length) + integer(1) + _DIGEST_PREFIX
-        for length in {*lengths}
+        for length in distinct
         if 0 < length <= LEAF
     }
+    if len(heads) == len(distinct):
+        return headed_digests([*map(heads.__getitem__, lengths)], leaves)
     digests: list[bytes] = []
     at = 0
     for one_leaf, run in groupby(lengths, heads.__contains__):

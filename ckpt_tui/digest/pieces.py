@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from itertools import accumulate, groupby, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..native import leaf_digests
+from ..native import leaf_digests, leaf_ends
 from .layout import LEAF, WIDTH, leaf_digest, segment_digests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 #: The longest piece: what a thread's buffer has to hold.
 LONGEST = LEAF
@@ -35,7 +34,7 @@ class Pieces:
     def __init__(self, lengths: Sequence[int]) -> None:
         self._lengths = lengths
         #: Where each leaf ends, after the beginning of the first.
-        self._ends = array("Q", accumulate(_leaves(lengths), initial=0))
+        self._ends = array("Q", leaf_ends([*lengths], LEAF))
         self._starts = list(_starts(self._ends))
         self.leaves = bytearray(WIDTH * (len(self._ends) - 1))
 
@@ -62,19 +61,6 @@ class Pieces:
     def segments(self) -> bytes:
         """The digests of all segments, once every piece has come."""
         return segment_digests(self._lengths, bytes(self.leaves))
-
-
-def _leaves(lengths: Iterable[int]) -> Iterator[int]:
-    """The lengths of all leaves."""
-    for longer, run in groupby(lengths, LEAF.__lt__):
-        if not longer:
-            yield from filter(None, run)
-            continue
-        for length in run:
-            whole, rest = divmod(length, LEAF)
-            yield from repeat(LEAF, whole)
-            if rest:
-                yield rest
 
 
 def _starts(ends: Sequence[int]) -> Iterator[int]:

@@ -38,7 +38,8 @@ class FileProgress:
         self.read += max(count, 0)
 
     def start(self, now: float) -> None:
-        """Reading begins."""
+        """Reading begins, for the first time or anew."""
+        self.done, self.result, self.finished = 0, None, None
         self.started = now
         self.cell = Cell.READING
 

@@ -23,6 +23,9 @@ from .result import Frame, file_result, scan_result, segment_table
 from .scheduler import Job, cores, default_threads, run_longest_first
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..checkpoint.model import CheckpointFile
     from ..facts.drill import Reread
     from ..facts.files import FileResult, Segment
     from ..facts.scan import ScanResult
@@ -165,20 +168,29 @@ class Scanner:
 
             return Job(pending.outcome.file.size, run)
 
-        jobs = []
-        for file, shown in zip(survey.checkpoint.files, progress.files, strict=True):
-            self._control.check()
-            found = hasher.first_look(file)
-            if isinstance(found, Pending):
-                jobs.append(job(found, shown))
-            else:
-                settle(found, shown)
-        run_longest_first(jobs, progress.threads, self._control)
-        # While one was read, another that was done with may have moved: what is said is of one moment.
-        for file, shown in zip(survey.checkpoint.files, progress.files, strict=True) if jobs else ():
-            outcome = hasher.confirm(self._outcomes[file.name])
-            if outcome.state is not self._outcomes[file.name].state:
-                settle(outcome, shown)
+        def find(files: Iterable[tuple[CheckpointFile, FileProgress]]) -> bool:
+            """Settle each of them; whether any was read for that."""
+            jobs = []
+            for file, shown in files:
+                self._control.check()
+                found = hasher.first_look(file)
+                if isinstance(found, Pending):
+                    jobs.append(job(found, shown))
+                else:
+                    settle(found, shown)
+            run_longest_first(jobs, progress.threads, self._control)
+            return bool(jobs)
+
+        every = [*zip(survey.checkpoint.files, progress.files, strict=True)]
+        if find(every):
+            # While one was read, another that was done with may have moved, and what is said is of one moment. It is
+            # read once more, as where it moves under its reader; what has moved then is changed.
+            found = [self._outcomes[file.name] for file, _ in every]
+            find(one for one, outcome in zip(every, found, strict=True) if hasher.confirm(outcome) is not outcome)
+            for file, shown in every:
+                outcome = hasher.confirm(self._outcomes[file.name])
+                if outcome is not self._outcomes[file.name]:
+                    settle(outcome, shown)
         hasher.close()
         if self._outlines:
             self._outlines.keep()

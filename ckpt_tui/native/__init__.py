@@ -9,10 +9,10 @@ from __future__ import annotations
 #: Whether the compiled code is there.
 COMPILED = True
 try:
-    from ._compiled import headed_digests, header_columns, leaf_digests, pack_rows
+    from ._compiled import headed_digests, header_columns, leaf_digests, leaf_ends, pack_rows
 except ImportError:
     COMPILED = False
-    from .plain import headed_digests, header_columns, leaf_digests, pack_rows
+    from .plain import headed_digests, header_columns, leaf_digests, leaf_ends, pack_rows
 
 #: Whether there is a `Sha256`: not without compiled code, nor where the processor has no instructions for it.
 HAS_SHA256 = True
@@ -21,4 +21,13 @@ try:
 except ImportError:
     HAS_SHA256 = False
 
-__all__ = ["COMPILED", "HAS_SHA256", "Sha256", "headed_digests", "header_columns", "leaf_digests", "pack_rows"]
+__all__ = [
+    "COMPILED",
+    "HAS_SHA256",
+    "Sha256",
+    "headed_digests",
+    "header_columns",
+    "leaf_digests",
+    "leaf_ends",
+    "pack_rows",
+]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice, repeat
+from array import array
+from itertools import accumulate, chain, groupby, islice, repeat
 from operator import add, sub
 from struct import Struct, iter_unpack
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,20 @@ from typing import TYPE_CHECKING, Any
 import xxhash
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Iterable, Iterator
 
     from .columns import Column, HeaderColumns
 
 _WIDTH = 16
 _integer = Struct("<Q").pack
+
+
+def leaf_ends(lengths: list[int], leaf: int, /) -> bytes:
+    """Where the leaves end that segments of these lengths, one behind the other, are cut into; the first number is 0.
+
+    Packed unsigned integers of 64 bits. A leaf has at most `leaf` bytes and begins anew with its segment.
+    """
+    return array("Q", accumulate(_leaves(lengths, leaf), initial=0)).tobytes()
 
 
 def leaf_digests(data: memoryview, ends: array[int], first: int, last: int, /) -> bytes:
@@ -50,6 +58,19 @@ def pack_rows(pattern: str, order: list[int] | bytes | None, /, *columns: Column
 def header_columns(_raw: bytes, _start: int, /) -> HeaderColumns | None:
     """A safetensors header by column, where it is as every writer makes it; here None, as if it were not."""
     return None
+
+
+def _leaves(lengths: Iterable[int], leaf: int) -> Iterator[int]:
+    """The lengths of all leaves."""
+    for longer, run in groupby(lengths, leaf.__lt__):
+        if not longer:
+            yield from filter(None, run)
+            continue
+        for length in run:
+            whole, rest = divmod(length, leaf)
+            yield from repeat(leaf, whole)
+            if rest:
+                yield rest
 
 
 def _fields(letter: str, column: Any) -> Iterator[Iterable[bytes]]:

@@ -301,6 +301,16 @@ def test_a_saved_scan_stands_for_its_checkpoint(o31: Path, env: dict[str, str], 
     assert differing(both) == {S2: ["model.layers.1.w"]}
 
 
+def test_a_saved_scan_that_was_edited_stands_for_nothing(o31: Path, env: dict[str, str], tmp_path: Path) -> None:
+    saved = Path(save(env, o31 / "x/tiny", tmp_path / "x.json"))
+    built = json.loads(saved.read_bytes())
+    next(file for file in built["files"] if file["role"] == "weights")["name"] += ".renamed.safetensors"
+    saved.write_text(json.dumps(built))
+    done = run(env, saved, o31 / "y/renamed-copy")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"x.json: its content is not that of the files that it lists: it was edited" in done.stderr
+
+
 def test_a_saved_scan_without_tables_still_names_the_file(o31: Path, env: dict[str, str], tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ckpt_tui", "scan", o31 / "x/tiny", "--json"],

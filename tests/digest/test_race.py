@@ -14,6 +14,7 @@ from ckpt_tui.checkpoint.model import Checkpoint
 from ckpt_tui.digest import Scanner, validity
 from ckpt_tui.digest import scanner as scanner_module
 from ckpt_tui.digest.control import Control
+from ckpt_tui.digest.hashing import Hasher, Outcome
 from ckpt_tui.facts.files import MissReason, Source, State
 from ckpt_tui.facts.outcome import Exit, scan_code
 from ckpt_tui.facts.scan import ScanResult
@@ -246,24 +247,76 @@ def test_a_link_that_leads_to_another_file_of_equal_size_and_times_is_read(tmp_p
     assert contents == [sha256(blob) for blob in blobs]
 
 
-@pytest.mark.parametrize("act", [rewrite, replace, grow, Path.unlink])
-@pytest.mark.parametrize("known", [False, True], ids=["read", "cached"])
-def test_a_file_that_moves_while_another_is_read_is_changed(
-    known: bool, act: Callable[[Path], None], folder: Path, scanned: Scan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was done with first is not what it was when the last word is said, so no digest speaks for the whole."""
+@pytest.fixture
+def while_the_last_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], object]], Path]:
+    """Does something to the first file, which is named, each time that the last has been read."""
     first, last = sorted(folder.glob("*.safetensors"))
     first.write_bytes(safetensors_bytes({"big": tensor("big", (256, 256))}))  # the largest is read first
-    if known:
-        scanned(first)
     real = Control.spend
 
-    def spend(control: Control, size: int) -> None:
-        if size == last.stat().st_size:
-            act(first)
-        real(control, size)
+    def install(act: Callable[[Path], object]) -> Path:
+        def spend(control: Control, size: int) -> None:
+            if size == last.stat().st_size:
+                act(first)
+            real(control, size)
 
-    monkeypatch.setattr(Control, "spend", spend)
+        monkeypatch.setattr(Control, "spend", spend)
+        return first
+
+    return install
+
+
+Meanwhile = Callable[[Callable[[Path], object]], Path]
+
+
+@pytest.mark.parametrize("act", [rewrite, replace, lambda path: path.chmod(0o640)], ids=["rewrite", "replace", "chmod"])
+@pytest.mark.parametrize("known", [False, True], ids=["read", "cached"])
+def test_a_file_that_moves_while_another_is_read_is_read_once_more(  # noqa: PLR0917 - fixtures
+    known: bool,
+    act: Callable[[Path], None],
+    folder: Path,
+    scanned: Scan,
+    while_the_last_is_read: Meanwhile,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = while_the_last_is_read(act)
+    if known:
+        scanned(first)
+    result = scanned(folder, threads=1)
+    monkeypatch.undo()
+    assert (named(result, first.name).state, named(result, first.name).sha256) == (State.GOOD, sha256(first))
+    assert result.content
+    assert result.content == scanned(folder, use_cache=False).content
+    assert result.totals.bytes_read > sum(file.size for file in result.files if file.name != first.name)
+
+
+@pytest.mark.parametrize("act", [grow, Path.unlink])
+@pytest.mark.parametrize("known", [False, True], ids=["read", "cached"])
+def test_a_file_that_is_another_than_was_surveyed_in_the_end_is_changed(
+    known: bool, act: Callable[[Path], None], folder: Path, scanned: Scan, while_the_last_is_read: Meanwhile
+) -> None:
+    first = while_the_last_is_read(act)
+    if known:
+        scanned(first)
+    result = scanned(folder, threads=1)
+    assert named(result, first.name).state is State.CHANGED
+    assert (result.identity, result.content, result.content_sha256) == (None, None, None)
+    assert scan_code(result) is not Exit.SAME
+
+
+def test_a_file_that_never_rests_is_changed(
+    folder: Path, scanned: Scan, while_the_last_is_read: Meanwhile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was done with is not what it was when the last word is said, so no digest speaks for the whole."""
+    first = while_the_last_is_read(rewrite)
+    real = Hasher.confirm
+
+    def confirm(hasher: Hasher, outcome: Outcome) -> Outcome:
+        if outcome.file.name == first.name:
+            rewrite(first)
+        return real(hasher, outcome)
+
+    monkeypatch.setattr(Hasher, "confirm", confirm)
     result = scanned(folder, threads=1)
     assert named(result, first.name).state is State.CHANGED
     assert (result.identity, result.content, result.content_sha256) == (None, None, None)

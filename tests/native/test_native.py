@@ -126,6 +126,16 @@ def test_the_digests_of_pieces_are_those_of_xxhash(made: Any, lengths: list[int]
 
 
 @pytest.mark.parametrize("made", MADE)
+@given(st.lists(st.integers(0, 50), max_size=20), st.integers(1, 20))
+def test_segments_are_cut_into_leaves_from_their_own_start(made: Any, lengths: list[int], leaf: int) -> None:
+    expected, at = [0], 0
+    for length in lengths:
+        expected += [at + min(done + leaf, length) for done in range(0, length, leaf)]
+        at += length
+    assert list(array("Q", made.leaf_ends(lengths, leaf))) == expected
+
+
+@pytest.mark.parametrize("made", MADE)
 @given(st.lists(st.tuples(st.binary(max_size=240), st.binary(min_size=16, max_size=16)), max_size=9))
 def test_digests_behind_heads_are_those_of_xxhash(made: Any, rows: list[tuple[bytes, bytes]]) -> None:
     heads, digests = [head for head, _ in rows], b"".join(digest for _, digest in rows)
@@ -166,6 +176,10 @@ def test_rows_are_packed_as_the_layout_says(made: Any, rows: list[Any], random: 
         lambda c: c.leaf_digests(memoryview(b"abc"), array("Q", [0, 1]), 0, 2),
         lambda c: c.leaf_digests(memoryview(b"abc"), array("Q", [0, 1]), -1, 1),
         lambda c: c.leaf_digests(memoryview(b"abc"), array("Q"), 0, 0),
+        lambda c: c.leaf_ends([-1], 1),
+        lambda c: c.leaf_ends([1], 0),
+        lambda c: c.leaf_ends([1 << 63], 1),
+        lambda c: c.leaf_ends([1 << 64], 1),
         lambda c: c.headed_digests([b"a"], b"short"),
         lambda c: c.headed_digests([b"a" * 241], bytes(16)),
         lambda c: c.headed_digests(["a"], bytes(16)),

@@ -5,6 +5,7 @@ static PyMethodDef methods[] = {
     {"header_columns", header_columns, METH_VARARGS, NULL},
     {"headed_digests", headed_digests, METH_VARARGS, NULL},
     {"leaf_digests", leaf_digests, METH_VARARGS, NULL},
+    {"leaf_ends", leaf_ends, METH_VARARGS, NULL},
     {"pack_rows", pack_rows, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

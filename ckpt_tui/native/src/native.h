@@ -35,6 +35,7 @@ PyObject *new_names(Text *texts, Py_ssize_t count, PyObject *owner);
 int add_names(PyObject *module);
 int add_sha256(PyObject *module);
 PyObject *header_columns(PyObject *module, PyObject *args);
+PyObject *leaf_ends(PyObject *module, PyObject *args);
 PyObject *leaf_digests(PyObject *module, PyObject *args);
 PyObject *headed_digests(PyObject *module, PyObject *args);
 PyObject *pack_rows(PyObject *module, PyObject *args);

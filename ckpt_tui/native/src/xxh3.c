@@ -8,6 +8,8 @@
 #include "xxhash.h"
 #endif
 
+/* More than any file has. */
+#define MOST_LEAVES ((uint64_t)1 << 40)
 /* Longest head that a digest may stand behind. */
 #define LONGEST_HEAD 240
 
@@ -42,6 +44,34 @@ PyObject *leaf_digests(PyObject *Py_UNUSED(module), PyObject *args) {
     }
     PyBuffer_Release(&data);
     PyBuffer_Release(&ends);
+    return made;
+}
+
+/* leaf_ends(lengths, leaf): where leaves of at most so many bytes end that segments of these lengths, one behind the
+ * other, are cut into: 64-bit offsets, the first of them 0. */
+PyObject *leaf_ends(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *lengths;
+    unsigned long long leaf;
+    if (!PyArg_ParseTuple(args, "O!K:leaf_ends", &PyList_Type, &lengths, &leaf)) return NULL;
+    uint64_t count = 1;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(lengths); i++) {
+        uint64_t length = PyLong_AsUnsignedLongLong(PyList_GET_ITEM(lengths, i));
+        if (length == (uint64_t)-1 && PyErr_Occurred()) return NULL;
+        uint64_t more = leaf ? length / leaf + (length % leaf != 0) : MOST_LEAVES;
+        if (more >= MOST_LEAVES - count) {
+            PyErr_SetString(PyExc_ValueError, "these are no lengths of a file's segments");
+            return NULL;
+        }
+        count += more;
+    }
+    PyObject *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(uint64_t)));
+    if (!made) return NULL;
+    uint64_t *out = (uint64_t *)PyBytes_AS_STRING(made), at = *out++ = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(lengths); i++) {
+        uint64_t left = PyLong_AsUnsignedLongLong(PyList_GET_ITEM(lengths, i));
+        for (; left > leaf; left -= leaf) *out++ = at += leaf;
+        if (left) *out++ = at += left;
+    }
     return made;
 }
 
