@@ -64,7 +64,7 @@ def measure(scratch: Path, size: int, rounds: int, model_signing: str | None) ->
     """All rounds of everything, as Markdown."""
     run = Runner(scratch)
     others = peers(run, model_signing)
-    if native.HAS_SHA256:
+    if native.ABREAST == 2:
         others["two"] = Action(two_abreast)
     missing = frozenset(name for name, action in others.items() if action is None)
     actions = {

@@ -78,9 +78,9 @@ def _version(ctx: click.Context, _: click.Parameter, wished: bool) -> None:
     if not wished or ctx.resilient_parsing:
         return
     from ..facts.scan import DIGEST_LAYOUT
-    from ..native import COMPILED, HAS_SHA256
+    from ..native import ABREAST, COMPILED
 
-    speed = "two sha256 a core" if HAS_SHA256 else "compiled code" if COMPILED else "no compiled code, so slower"
+    speed = "two sha256 a core" if ABREAST == 2 else "compiled code" if COMPILED else "no compiled code, so slower"
     click.echo(f"ckpt-tui, version {VERSION} (digest layout {DIGEST_LAYOUT}; {speed})")
     ctx.exit()
 

@@ -1,7 +1,7 @@
 """Where threads meet that hash files from end to end: one of two takes the other's piece along, on one core.
 
 A file's SHA-256 cannot be shared among cores, and it leaves half of its core idle: each step waits for the one before.
-Two files whose steps take turns are hashed in little more time than one (`native/src/sha256.c`).
+Two files whose steps take turns are hashed in little more time than one (`native/src/compress.c`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from ..native import Sha256
 
-#: How many files one core hashes at once.
-ABREAST = 2 if native.HAS_SHA256 else 1
 #: How long a thread waits for another's piece before it hashes its own alone, in seconds. It waits only where another
 #: is about to come, or no core is free: this is for one that the disk holds up.
 _PATIENCE = 0.005
@@ -64,7 +62,7 @@ class Lanes:
     @contextmanager
     def sha256(self) -> Iterator[Hash]:
         """The hash of a file that is read in the block, by one thread at a time."""
-        if not native.HAS_SHA256:
+        if native.ABREAST == 1:
             yield hashlib.sha256(usedforsecurity=False)
             return
         with self._lock:

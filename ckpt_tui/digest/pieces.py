@@ -12,8 +12,8 @@ from .layout import LEAF, WIDTH, leaf_digest, segment_digests
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: The longest piece: what a thread's buffer has to hold.
-LONGEST = LEAF
+#: The longest piece: what a thread's buffer has to hold. Two leaves, as threads meet over each piece (`lanes`).
+LONGEST = 2 * LEAF
 
 
 class Range(NamedTuple):

@@ -11,12 +11,13 @@ from ..facts.clock import Clock, SystemClock
 from ..facts.outcome import CkptError
 from ..facts.settings import ScanSettings
 from ..facts.version import TOOL
+from ..native import ABREAST
 from . import survey as survey_
 from .control import Control
 from .filesystem import FileSystem, FileSystems
 from .hashing import Hasher, Outcome, Pending
 from .host import host_id, host_name
-from .lanes import ABREAST, Lanes
+from .lanes import Lanes
 from .memory import open_outlines
 from .progress import FileProgress, ScanProgress
 from .result import Frame, file_result, scan_result, segment_table

@@ -6,6 +6,8 @@ what each function does. The C lies in `src/`; a build that fails for want of a 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 #: Whether the compiled code is there.
 COMPILED = True
 try:
@@ -14,16 +16,14 @@ except ImportError:
     COMPILED = False
     from .plain import headed_digests, header_columns, leaf_digests, leaf_ends, pack_rows
 
-#: Whether there is a `Sha256`: not without compiled code, nor where the processor has no instructions for it.
-HAS_SHA256 = True
-try:
-    from ._compiled import Sha256
-except ImportError:
-    HAS_SHA256 = False
+#: How many messages' SHA-256 a core computes at once in less time than one after the other. `Sha256` does two of them.
+ABREAST = 1
+with suppress(ImportError):  # nor has every processor the instructions
+    from ._compiled import ABREAST, Sha256
 
 __all__ = [
+    "ABREAST",
     "COMPILED",
-    "HAS_SHA256",
     "Sha256",
     "headed_digests",
     "header_columns",

@@ -3,8 +3,16 @@ from collections.abc import Sequence
 
 from .columns import Column, HeaderColumns
 
+#: How many messages a core hashes at once in less time than one after the other: 1 or 2.
+ABREAST: int
+#: How SHA-256 can be computed on this processor by its own instructions, the best first.
+SHA256_KERNELS: tuple[str, ...]
+
+def use_sha256(kernel: str, /) -> None:
+    """Compute it so from now on: for tests."""
+
 class Sha256:
-    """SHA-256 (FIPS 180-4). There only where the processor's instructions for it let two messages share a core well."""
+    """SHA-256 (FIPS 180-4). There only where the processor has instructions for it."""
 
     def update(self, data: bytes | memoryview, /) -> None: ...
     def update_with(self, data: bytes | memoryview, other: Sha256, data_of_other: bytes | memoryview, /) -> None:

@@ -50,10 +50,8 @@ def test_neighbours_share_a_piece_as_far_as_it_holds_them() -> None:
     small, rest = layout.LEAF // 64, 5
     pieces = list(Pieces([small] * 64 + [2 * layout.LEAF + rest] + [0, 7]))
     assert [(piece.length, piece.last - piece.first) for piece in pieces] == [
-        (64 * small, 64),
-        (layout.LEAF, 1),
-        (layout.LEAF, 1),
-        (rest + 7, 2),
+        (64 * small + layout.LEAF, 65),
+        (layout.LEAF + rest + 7, 3),
     ]
 
 

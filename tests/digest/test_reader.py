@@ -104,7 +104,7 @@ def test_many_threads_on_one_file_find_what_one_finds(
 @pytest.mark.parametrize("wants", [Wants(), Wants(sha256=False)])
 def test_idle_threads_do_help(wants: Wants, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "one"
-    path.write_bytes(noise("helped", 64 * LEAF))
+    path.write_bytes(noise("helped", 64 * LONGEST))
     fetch = passes.Source.fetch
     readers: set[str] = set()
     met = threading.Event()
@@ -117,7 +117,7 @@ def test_idle_threads_do_help(wants: Wants, tmp_path: Path, monkeypatch: pytest.
         return fetch(source, number, buffer)
 
     monkeypatch.setattr(passes.Source, "fetch", noted)
-    read_by(2, path, spans_of([64 * LEAF]), wants, lambda _count: None)
+    read_by(2, path, spans_of([64 * LONGEST]), wants, lambda _count: None)
     assert len(readers) == 2
 
 
@@ -127,7 +127,7 @@ def test_what_fails_in_any_thread_ends_the_reading_with_it(
     wants: Wants, error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "one"
-    path.write_bytes(noise("failing", 40 * LEAF))
+    path.write_bytes(noise("failing", 40 * LONGEST))
     fetch = passes.Source.fetch
 
     def failing(source: passes.Source, number: int, buffer: memoryview) -> memoryview:
@@ -137,7 +137,7 @@ def test_what_fails_in_any_thread_ends_the_reading_with_it(
 
     monkeypatch.setattr(passes.Source, "fetch", failing)
     with pytest.raises(type(error)):
-        read_by(3, path, spans_of([40 * LEAF]), wants, lambda _count: None)
+        read_by(3, path, spans_of([40 * LONGEST]), wants, lambda _count: None)
 
 
 @pytest.mark.parametrize("wants", [Wants(), Wants(sha256=False)])

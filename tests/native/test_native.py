@@ -13,16 +13,19 @@ import threading
 from array import array
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import xxhash
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ckpt_tui.native import header_columns, plain
 from ckpt_tui.native import names as names_module
 from tests.support.checkpoints import write_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 try:
     from ckpt_tui.native import _compiled
@@ -31,12 +34,11 @@ except ImportError:  # a machine without a compiler
 
 MADE = [plain, _compiled] if _compiled else [plain]
 compiled = pytest.mark.skipif(_compiled is None, reason="the compiled code was not built here")
-paired = pytest.mark.skipif(
-    not hasattr(_compiled, "Sha256"), reason="not built, or this processor has no instructions for SHA-256"
-)
+KERNELS: tuple[str, ...] = getattr(_compiled, "SHA256_KERNELS", ())
+paired = pytest.mark.skipif(not KERNELS, reason="not built, or this processor has no instructions for SHA-256")
 
 #: Bytes around the borders of the blocks that SHA-256 takes.
-LONGER = st.integers(0, 300).map(lambda length: bytes(range(256)) * 2 + b"x" * length)
+LONGER = st.integers(0, 300).map(lambda length: hashlib.shake_128(b"seed").digest(512 + length))
 PIECES = st.binary(max_size=200) | LONGER
 
 
@@ -47,7 +49,19 @@ def test_the_code_is_compiled_wherever_there_is_a_compiler() -> None:
     assert _compiled, "`make` builds it; a failed build leaves a line in the output of pip"
 
 
+@pytest.fixture(params=KERNELS or [None])
+def kernel(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every way to compute SHA-256 that this processor has, in turn."""
+    if request.param:
+        _compiled.use_sha256(request.param)
+    yield
+    if request.param:
+        _compiled.use_sha256(KERNELS[0])
+
+
 @paired
+@pytest.mark.usefixtures("kernel")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from("abtw"), PIECES, PIECES), max_size=8))
 def test_two_hashes_that_share_a_core_are_those_of_hashlib(steps: list[tuple[str, bytes, bytes]]) -> None:
     one, other = _compiled.Sha256(), _compiled.Sha256()
@@ -69,6 +83,7 @@ def test_two_hashes_that_share_a_core_are_those_of_hashlib(steps: list[tuple[str
 
 
 @paired
+@pytest.mark.usefixtures("kernel")
 def test_a_hash_knows_the_published_values() -> None:
     """FIPS 180-4's examples, and a million times `a`."""
     for message, digest in (
@@ -87,6 +102,7 @@ def test_a_hash_knows_the_published_values() -> None:
 
 
 @paired
+@pytest.mark.usefixtures("kernel")
 def test_a_hash_cannot_be_updated_with_itself_nor_by_two_threads_at_once() -> None:
     one = _compiled.Sha256()
     with pytest.raises(RuntimeError, match="another thread"):
@@ -195,6 +211,8 @@ def test_rows_are_packed_as_the_layout_says(made: Any, rows: list[Any], random: 
         lambda c: c.pack_rows("x", None, ["a"]),
         lambda c: c.pack_rows("s", None, [None]),
         lambda c: c.pack_rows("s", None, ["\ud800"]),
+        lambda c: c.use_sha256("md5"),
+        lambda c: c.use_sha256(None),
         lambda c: c.header_columns(b"{}", 3),
         lambda c: c.header_columns(memoryview(b"{}"), 0),
         lambda c: c.Names(),

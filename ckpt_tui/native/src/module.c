@@ -7,6 +7,7 @@ static PyMethodDef methods[] = {
     {"leaf_digests", leaf_digests, METH_VARARGS, NULL},
     {"leaf_ends", leaf_ends, METH_VARARGS, NULL},
     {"pack_rows", pack_rows, METH_VARARGS, NULL},
+    {"use_sha256", use_sha256, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

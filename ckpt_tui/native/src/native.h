@@ -39,5 +39,6 @@ PyObject *leaf_ends(PyObject *module, PyObject *args);
 PyObject *leaf_digests(PyObject *module, PyObject *args);
 PyObject *headed_digests(PyObject *module, PyObject *args);
 PyObject *pack_rows(PyObject *module, PyObject *args);
+PyObject *use_sha256(PyObject *module, PyObject *name);
 
 #endif

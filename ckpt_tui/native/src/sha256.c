@@ -1,91 +1,14 @@
-/* SHA-256 of two messages at once on one core.
- *
- * The processor's instructions for it (SHA-NI) have a long latency, and each round needs the one before: one message
- * leaves the unit idle for half of the time. Two that have nothing to do with each other fill it. FIPS 180-4. */
+/* SHA-256 (FIPS 180-4) of one message, or of two at once on one core. */
 #include "native.h"
 
-#if X86
-#include <cpuid.h>
-#include <immintrin.h>
-
-#define BLOCK 64
-#define SHA_NI __attribute__((noinline, target("sha,ssse3,sse4.1")))
-
-static const uint32_t ROUNDS[64] __attribute__((aligned(64))) = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
-};
-
-/* The hash value a to h, as the instructions want it: {f, e, b, a} and {h, g, d, c} from the lowest word. */
-typedef struct {
-    uint32_t abef[4], cdgh[4];
-} Value;
+#include "compress.h"
 
 static const Value BEGINNING = {
     {0x9b05688c, 0x510e527f, 0xbb67ae85, 0x6a09e667},
     {0x5be0cd19, 0x1f83d9ab, 0xa54ff53a, 0x3c6ef372},
 };
 
-/* `count` blocks of LANES messages. Unrolled for a known number of lanes, so that all of it stays in registers. */
-#define COMPRESS(LANES)                                                                                           \
-    SHA_NI static void compress##LANES(Value *const *values, const uint8_t *const *messages, size_t count) {      \
-        const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);                          \
-        __m128i abef[LANES], cdgh[LANES];                                                                         \
-        const uint8_t *at[LANES];                                                                                 \
-        for (int lane = 0; lane < LANES; lane++) {                                                                \
-            abef[lane] = _mm_loadu_si128((const __m128i *)values[lane]->abef);                                    \
-            cdgh[lane] = _mm_loadu_si128((const __m128i *)values[lane]->cdgh);                                    \
-            at[lane] = messages[lane];                                                                            \
-        }                                                                                                         \
-        while (count--) {                                                                                         \
-            __m128i a[LANES], c[LANES], words[LANES][4];                                                          \
-            for (int lane = 0; lane < LANES; lane++) {                                                            \
-                a[lane] = abef[lane];                                                                             \
-                c[lane] = cdgh[lane];                                                                             \
-                for (int part = 0; part < 4; part++)                                                              \
-                    words[lane][part] =                                                                           \
-                        _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(at[lane] + 16 * part)), swap);         \
-                at[lane] += BLOCK;                                                                                \
-            }                                                                                                     \
-            _Pragma("GCC unroll 16") for (int four = 0; four < 16; four++) {                                      \
-                const __m128i constants = _mm_load_si128((const __m128i *)(ROUNDS + 4 * four));                   \
-                for (int lane = 0; lane < LANES; lane++) {                                                        \
-                    __m128i *w = words[lane];                                                                     \
-                    __m128i sum = _mm_add_epi32(w[four & 3], constants);                                          \
-                    c[lane] = _mm_sha256rnds2_epu32(c[lane], a[lane], sum);                                       \
-                    a[lane] = _mm_sha256rnds2_epu32(a[lane], c[lane], _mm_shuffle_epi32(sum, 0x0e));              \
-                    if (four < 12) {                                                                              \
-                        __m128i next = _mm_sha256msg1_epu32(w[four & 3], w[(four + 1) & 3]);                      \
-                        next = _mm_add_epi32(next, _mm_alignr_epi8(w[(four + 3) & 3], w[(four + 2) & 3], 4));     \
-                        w[four & 3] = _mm_sha256msg2_epu32(next, w[(four + 3) & 3]);                              \
-                    }                                                                                             \
-                }                                                                                                 \
-            }                                                                                                     \
-            for (int lane = 0; lane < LANES; lane++) {                                                            \
-                abef[lane] = _mm_add_epi32(abef[lane], a[lane]);                                                  \
-                cdgh[lane] = _mm_add_epi32(cdgh[lane], c[lane]);                                                  \
-            }                                                                                                     \
-        }                                                                                                         \
-        for (int lane = 0; lane < LANES; lane++) {                                                                \
-            _mm_storeu_si128((__m128i *)values[lane]->abef, abef[lane]);                                          \
-            _mm_storeu_si128((__m128i *)values[lane]->cdgh, cdgh[lane]);                                          \
-        }                                                                                                         \
-    }
-
-COMPRESS(1)
-COMPRESS(2)
-
-static int has_instructions(void) {
-    unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSSE3) || !(c & bit_SSE4_1)) return 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 29));
-}
+static const Kernel *kernel; /* in use */
 
 typedef struct {
     PyObject_HEAD Value value;
@@ -105,7 +28,7 @@ typedef struct {
 static void blocks(Lane *lane, size_t count) {
     Value *value = &lane->hash->value;
     const uint8_t *at = lane->at;
-    compress1(&value, &at, count);
+    kernel->one(&value, &at, count);
     lane->at += count * BLOCK;
     lane->left -= count * BLOCK;
 }
@@ -123,7 +46,7 @@ static void begin(Lane *lane) {
     if (held + taken == BLOCK) {
         Value *value = &hash->value;
         const uint8_t *at = hash->rest;
-        compress1(&value, &at, 1);
+        kernel->one(&value, &at, 1);
     }
 }
 
@@ -139,7 +62,7 @@ static void absorb_two(Lane *one, Lane *other) {
     size_t both = (one->left < other->left ? one->left : other->left) / BLOCK;
     Value *values[2] = {&one->hash->value, &other->hash->value};
     const uint8_t *messages[2] = {one->at, other->at};
-    compress2(values, messages, both);
+    kernel->two(values, messages, both);
     one->at += both * BLOCK, one->left -= both * BLOCK;
     other->at += both * BLOCK, other->left -= both * BLOCK;
     end(one);
@@ -202,7 +125,7 @@ static PyObject *digest(PyObject *object, PyObject *Py_UNUSED(none)) {
         padded[count * BLOCK - 1 - byte] = (uint8_t)(self->length * 8 >> 8 * byte);
     Value value = self->value, *values = &value;
     const uint8_t *messages = padded;
-    compress1(&values, &messages, count);
+    kernel->one(&values, &messages, count);
     const uint32_t words[8] = {value.abef[3], value.abef[2], value.cdgh[3], value.cdgh[2],
                                value.abef[1], value.abef[0], value.cdgh[1], value.cdgh[0]};
     uint8_t written[32];
@@ -253,21 +176,38 @@ static PyType_Spec sha256_spec = {
     .slots = sha256_slots,
 };
 
-/* `Sha256` is there where the processor has the instructions. */
+/* use_sha256(name): for tests, which try them all. */
+PyObject *use_sha256(PyObject *Py_UNUSED(module), PyObject *name) {
+    Kernels found = kernels();
+    for (int i = 0; i < found.count; i++) {
+        if (!PyUnicode_Check(name) || PyUnicode_CompareWithASCIIString(name, found.all[i].name)) continue;
+        kernel = &found.all[i];
+        Py_RETURN_NONE;
+    }
+    PyErr_SetString(PyExc_ValueError, "no kernel of this name runs on this processor");
+    return NULL;
+}
+
+/* `SHA256_KERNELS`, the one in use first, `ABREAST`, and `Sha256` where there is any. */
 int add_sha256(PyObject *module) {
-    if (!has_instructions()) return 0;
+    Kernels found = kernels();
+    kernel = found.best;
+    PyObject *names = PyTuple_New(found.count);
+    if (!names) return -1;
+    for (int i = 0; i < found.count; i++) {
+        /* The best one takes the place of the first. */
+        const Kernel *one = i == 0 ? found.best : &found.all[i] == found.best ? &found.all[0] : &found.all[i];
+        PyObject *name = PyUnicode_FromString(one->name);
+        if (!name) break;
+        PyTuple_SET_ITEM(names, i, name);
+    }
+    int failed = PyErr_Occurred() || PyModule_AddObjectRef(module, "SHA256_KERNELS", names);
+    Py_DECREF(names);
+    if (failed || PyModule_AddIntConstant(module, "ABREAST", found.abreast)) return -1;
+    if (!found.count) return 0;
     PyObject *type = PyType_FromSpec(&sha256_spec);
     if (!type) return -1;
-    int failed = PyModule_AddObjectRef(module, "Sha256", type);
+    failed = PyModule_AddObjectRef(module, "Sha256", type);
     Py_DECREF(type);
     return failed;
 }
-
-#else
-
-int add_sha256(PyObject *module) {
-    (void)module;
-    return 0;
-}
-
-#endif
