@@ -84,13 +84,13 @@ def parse_header(raw: bytes) -> Parsed:
     """Parse the length prefix and the JSON after it, as they lie in the file; HeaderError where they are no header."""
     if len(raw) != PREFIX + header_length(raw, len(raw)):
         raise HeaderError("the header is not as long as its length says")
+    if header := _clean(raw):
+        return Parsed(header, (), tuple(_over_limit(len(raw) - PREFIX)))
     body = raw[PREFIX:]
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
         raise HeaderError(f"invalid UTF-8 at byte {PREFIX + error.start:,} of the header") from None
-    if header := _clean(raw):
-        return Parsed(header, (), tuple(_over_limit(len(body))))
     written, metadata, problems = _fast(body) or _careful(text)
     if not problems and not is_sound(written):
         written, problems = _problems(written)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from operator import add
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -111,7 +110,8 @@ class Header:
         """The file size in bytes that this header asks for."""
         if self.outline:
             return self.outline.needed
-        return max(map(add, self.tensors.offsets, self.tensors.lengths), default=len(self.raw))
+        tensors = self.tensors  # in order, and none overlaps
+        return tensors.offsets[-1] + tensors.lengths[-1] if tensors else len(self.raw)
 
     @property
     def lengths(self) -> Collection[int]:

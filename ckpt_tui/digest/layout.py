@@ -10,14 +10,15 @@ little-endian, byte strings stand behind their length as such an integer, lists 
 from __future__ import annotations
 
 import hashlib
-from itertools import chain, groupby
+from itertools import chain
 from struct import iter_unpack
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
 
+from .. import native
 from ..facts.scan import DIGEST_LAYOUT
-from ..native import headed_digests, pack_rows
+from ..native import pack_rows
 from ..native.names import order_of, packed
 from ..present.safe import unescape
 
@@ -48,7 +49,6 @@ def domain(kind: bytes) -> bytes:
 
 
 _SEGMENT_DOMAIN = domain(b"segment")
-_DIGEST_PREFIX = integer(WIDTH)
 
 
 def name_bytes(name: str) -> bytes:
@@ -78,10 +78,7 @@ def leaf_digest(piece: bytes | memoryview) -> bytes:
 
 def segment_digest(length: int, leaves: Sequence[bytes]) -> bytes:
     """The digest of a segment of `length` bytes over its leaves' digests. An empty segment has no leaves."""
-    fields = [_SEGMENT_DOMAIN, integer(length), integer(len(leaves))]
-    for leaf in leaves:
-        fields += (_DIGEST_PREFIX, leaf)
-    return xxhash.xxh3_128_digest(b"".join(fields))
+    return segment_digests([length], b"".join(leaves))
 
 
 def segment_of(data: bytes | memoryview) -> bytes:
@@ -91,32 +88,8 @@ def segment_of(data: bytes | memoryview) -> bytes:
 
 
 def segment_digests(lengths: Sequence[int], leaves: bytes) -> bytes:
-    """The digests of consecutive segments of these lengths; `leaves` holds those of all their leaves in order.
-
-    In bulk, as a checkpoint may have a hundred thousand tensors of one leaf each.
-    """
-    distinct = {*lengths}
-    heads = {
-        length: _SEGMENT_DOMAIN + integer(length) + integer(1) + _DIGEST_PREFIX
-        for length in distinct
-        if 0 < length <= LEAF
-    }
-    if len(heads) == len(distinct):
-        return headed_digests([*map(heads.__getitem__, lengths)], leaves)
-    digests: list[bytes] = []
-    at = 0
-    for one_leaf, run in groupby(lengths, heads.__contains__):
-        if one_leaf:
-            some = [*map(heads.__getitem__, run)]
-            end = at + WIDTH * len(some)
-            digests.append(headed_digests(some, leaves[at:end]))
-            at = end
-            continue
-        for length in run:
-            end = at + WIDTH * -(-length // LEAF)
-            digests.append(segment_digest(length, split(leaves[at:end])))
-            at = end
-    return b"".join(digests)
+    """The digests of consecutive segments of these lengths; `leaves` holds those of all their leaves in order."""
+    return native.segment_digests(_SEGMENT_DOMAIN, [*lengths], LEAF, leaves)
 
 
 def file_digest(spans: Spans, digests: bytes) -> bytes:

@@ -11,10 +11,10 @@ from contextlib import suppress
 #: Whether the compiled code is there.
 COMPILED = True
 try:
-    from ._compiled import headed_digests, header_columns, leaf_digests, leaf_ends, pack_rows
+    from ._compiled import header_columns, leaf_digests, leaf_ends, pack_rows, segment_digests
 except ImportError:
     COMPILED = False
-    from .plain import headed_digests, header_columns, leaf_digests, leaf_ends, pack_rows
+    from .plain import header_columns, leaf_digests, leaf_ends, pack_rows, segment_digests
 
 #: How many messages' SHA-256 a core computes at once in less time than one after the other. `Sha256` does two of them.
 ABREAST = 1
@@ -25,9 +25,9 @@ __all__ = [
     "ABREAST",
     "COMPILED",
     "Sha256",
-    "headed_digests",
     "header_columns",
     "leaf_digests",
     "leaf_ends",
     "pack_rows",
+    "segment_digests",
 ]

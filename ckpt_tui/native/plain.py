@@ -36,9 +36,20 @@ def leaf_digests(data: memoryview, ends: array[int], first: int, last: int, /) -
     return b"".join(map(xxhash.xxh3_128_digest, map(data.__getitem__, map(slice, cuts, islice(cuts, 1, None)))))
 
 
-def headed_digests(heads: list[bytes], digests: bytes, /) -> bytes:
-    """The xxh3-128 of each head (at most 240 bytes) with its own of the digests behind it, end to end."""
-    return b"".join(map(xxhash.xxh3_128_digest, map(add, heads, _split(digests))))
+def segment_digests(domain: bytes, lengths: list[int], leaf: int, digests: bytes, /) -> bytes:
+    """The xxh3-128 of segments of these lengths over the digests of their leaves, which stand end to end.
+
+    Each is made of the domain, the segment's length, the number of its leaves (of at most `leaf` bytes), and their
+    digests, each behind its length; integers are 8 bytes little-endian.
+    """
+    counts = {length: -(-length // leaf) for length in {*lengths}}
+    if sum(map(counts.__getitem__, lengths)) * _WIDTH != len(digests):
+        raise ValueError("these are not the digests of all leaves")
+    heads = {length: domain + _integer(length) + _integer(count) for length, count in counts.items()}
+    leaves = map(add, repeat(_integer(_WIDTH)), _split(digests))
+    return b"".join(
+        xxhash.xxh3_128_digest(heads[length] + b"".join(islice(leaves, counts[length]))) for length in lengths
+    )
 
 
 def pack_rows(pattern: str, order: list[int] | bytes | None, /, *columns: Column) -> bytes:

@@ -152,10 +152,22 @@ def test_segments_are_cut_into_leaves_from_their_own_start(made: Any, lengths: l
 
 
 @pytest.mark.parametrize("made", MADE)
-@given(st.lists(st.tuples(st.binary(max_size=240), st.binary(min_size=16, max_size=16)), max_size=9))
-def test_digests_behind_heads_are_those_of_xxhash(made: Any, rows: list[tuple[bytes, bytes]]) -> None:
-    heads, digests = [head for head, _ in rows], b"".join(digest for _, digest in rows)
-    assert made.headed_digests(heads, digests) == b"".join(xxhash.xxh3_128_digest(one + two) for one, two in rows)
+@given(st.binary(max_size=40), st.lists(st.integers(0, 50), max_size=9), st.integers(1, 20))
+def test_the_digest_of_a_segment_is_over_those_of_its_leaves(
+    made: Any, domain: bytes, lengths: list[int], leaf: int
+) -> None:
+    counts = [-(-length // leaf) for length in lengths]
+    leaves = [xxhash.xxh3_128_digest(b"%d" % number) for number in range(sum(counts))]
+    expected, at = b"", 0
+    for length, count in zip(lengths, counts, strict=True):
+        fields = [domain, length.to_bytes(8, "little"), count.to_bytes(8, "little")]
+        fields += [(16).to_bytes(8, "little") + digest for digest in leaves[at : at + count]]
+        expected += xxhash.xxh3_128_digest(b"".join(fields))
+        at += count
+    assert made.segment_digests(domain, lengths, leaf, b"".join(leaves)) == expected
+    for wrong in (b"".join(leaves) + bytes(16), b"".join(leaves[1:]) if leaves else bytes(1)):
+        with pytest.raises(ValueError, match="digests of all leaves"):
+            made.segment_digests(domain, lengths, leaf, wrong)
 
 
 U64 = st.integers(0, (1 << 64) - 1)
@@ -196,9 +208,12 @@ def test_rows_are_packed_as_the_layout_says(made: Any, rows: list[Any], random: 
         lambda c: c.leaf_ends([1], 0),
         lambda c: c.leaf_ends([1 << 63], 1),
         lambda c: c.leaf_ends([1 << 64], 1),
-        lambda c: c.headed_digests([b"a"], b"short"),
-        lambda c: c.headed_digests([b"a" * 241], bytes(16)),
-        lambda c: c.headed_digests(["a"], bytes(16)),
+        lambda c: c.segment_digests(b"", [1], 1, b"short"),
+        lambda c: c.segment_digests(b"", [1], 0, bytes(16)),
+        lambda c: c.segment_digests(b"", ["a"], 1, bytes(16)),
+        lambda c: c.segment_digests(b"", [-1], 1, bytes(16)),
+        lambda c: c.segment_digests(b"", [1 << 64], 1, bytes(16)),
+        lambda c: c.segment_digests(b"", (1,), 1, bytes(16)),
         lambda c: c.pack_rows("sd", None, ["a"], bytes(15)),
         lambda c: c.pack_rows("sq", None, ["a"], [1, 2]),
         lambda c: c.pack_rows("sq", None, ["a"], [-1]),
@@ -277,8 +292,12 @@ def header_of(names: list[str]) -> bytes:
 SHOWN = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E, exclude_characters='"\\'), max_size=6)
 
 
+#: Names that are told apart by their first bytes, by those after what all begin with, or only far behind.
+ALIKE = st.tuples(st.sampled_from(["", "model.", "model.layers.1", "model.layers.12."]), SHOWN).map("".join)
+
+
 @compiled
-@given(st.lists(st.lists(SHOWN.filter(lambda name: name != "__metadata__"), unique=True, max_size=8), max_size=4))
+@given(st.lists(st.lists(ALIKE.filter(lambda name: name != "__metadata__"), unique=True, max_size=8), max_size=4))
 def test_names_that_stay_in_their_headers_are_those_names(files: list[list[str]]) -> None:
     columns = [_compiled.header_columns(header_of(names), 0)[0] for names in files]  # type: ignore[index]
     assert [[*column] for column in columns] == files

@@ -3,10 +3,10 @@
 
 static PyMethodDef methods[] = {
     {"header_columns", header_columns, METH_VARARGS, NULL},
-    {"headed_digests", headed_digests, METH_VARARGS, NULL},
     {"leaf_digests", leaf_digests, METH_VARARGS, NULL},
     {"leaf_ends", leaf_ends, METH_VARARGS, NULL},
     {"pack_rows", pack_rows, METH_VARARGS, NULL},
+    {"segment_digests", segment_digests, METH_VARARGS, NULL},
     {"use_sha256", use_sha256, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -76,33 +76,89 @@ static PyObject *unique(PyObject *object, PyObject *Py_UNUSED(none)) {
     return PyBool_FromLong(!twice);
 }
 
+/* A name on its way to its place, and the eight bytes after what all have in common: few need a look at the rest. */
 typedef struct {
-    Text text;
-    uint32_t place;
-} Placed;
+    uint64_t key;
+    const Text *text;
+} Sorted;
 
 static int compare(const void *one, const void *other) {
-    Text a = ((const Placed *)one)->text, b = ((const Placed *)other)->text;
+    Text a = *((const Sorted *)one)->text, b = *((const Sorted *)other)->text;
     int found = memcmp(a.at, b.at, a.length < b.length ? a.length : b.length);
     return found ? found : (a.length > b.length) - (a.length < b.length);
+}
+
+/* By key, a byte after the other from the last. Where the result is: `items`, or `spare`, which has as much room. */
+static Sorted *by_key(Sorted *items, Sorted *spare, Py_ssize_t count) {
+    for (int shift = 0; shift < 64; shift += 8) {
+        Py_ssize_t starts[257] = {0};
+        for (Py_ssize_t i = 0; i < count; i++) starts[(items[i].key >> shift & 255) + 1]++;
+        if (count && starts[(items[0].key >> shift & 255) + 1] == count) continue; /* all alike */
+        for (int byte = 0; byte < 256; byte++) starts[byte + 1] += starts[byte];
+        for (Py_ssize_t i = 0; i < count; i++) spare[starts[items[i].key >> shift & 255]++] = items[i];
+        Sorted *sorted = spare;
+        spare = items;
+        items = sorted;
+    }
+    return items;
+}
+
+/* Names of one key by the rest of them; whether two are equal. */
+static int by_rest(Sorted *items, Py_ssize_t count) {
+    for (Py_ssize_t begin = 0, end; begin < count; begin = end) {
+        for (end = begin + 1; end < count && items[end].key == items[begin].key;) end++;
+        if (end - begin < 2) continue;
+        qsort(items + begin, (size_t)(end - begin), sizeof *items, compare);
+        for (Py_ssize_t i = begin + 1; i < end; i++)
+            if (!compare(&items[i - 1], &items[i])) return 1;
+    }
+    return 0;
+}
+
+/* How many bytes all names begin with. */
+static uint32_t in_common(const Names *names) {
+    if (!names->count) return 0;
+    Text first = names->texts[0];
+    uint32_t common = first.length;
+    for (Py_ssize_t i = 1; i < names->count; i++) {
+        Text text = names->texts[i];
+        uint32_t same = 0;
+        while (same < common && same < text.length && text.at[same] == first.at[same]) same++;
+        common = same;
+    }
+    return common;
+}
+
+/* The first bytes behind `from` as a number that sorts as they do. A name that ends there sorts first: none holds a
+ * zero byte. */
+static uint64_t key_of(Text text, uint32_t from) {
+    uint64_t key = 0;
+    for (uint32_t byte = from; byte < from + 8; byte++)
+        key = key << 8 | (byte < text.length ? (uint8_t)text.at[byte] : 0);
+    return key;
 }
 
 /* order(): the places of the names in the order of their bytes, 4 bytes each; None where two are equal. */
 static PyObject *order(PyObject *object, PyObject *Py_UNUSED(none)) {
     Names *self = (Names *)object;
-    Placed *placed = PyMem_Malloc((size_t)(self->count ? self->count : 1) * sizeof *placed);
-    if (!placed) return PyErr_NoMemory();
+    size_t room = self->count ? (size_t)self->count : 1;
+    Sorted *items = PyMem_Malloc(2 * room * sizeof *items), *sorted = NULL;
+    if (!items) return PyErr_NoMemory();
     int twice = 0;
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < self->count; i++) placed[i] = (Placed){self->texts[i], (uint32_t)i};
-    qsort(placed, (size_t)self->count, sizeof *placed, compare);
-    for (Py_ssize_t i = 1; i < self->count && !twice; i++) twice = !compare(&placed[i - 1], &placed[i]);
+    uint32_t common = in_common(self);
+    for (Py_ssize_t i = 0; i < self->count; i++)
+        items[i] = (Sorted){key_of(self->texts[i], common), &self->texts[i]};
+    sorted = by_key(items, items + room, self->count);
+    twice = by_rest(sorted, self->count);
     Py_END_ALLOW_THREADS
     PyObject *made = twice ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize(NULL, self->count * 4);
     if (made && !twice)
-        for (Py_ssize_t i = 0; i < self->count; i++)
-            memcpy(PyBytes_AS_STRING(made) + 4 * i, &placed[i].place, 4);
-    PyMem_Free(placed);
+        for (Py_ssize_t i = 0; i < self->count; i++) {
+            uint32_t place = (uint32_t)(sorted[i].text - self->texts);
+            memcpy(PyBytes_AS_STRING(made) + 4 * i, &place, 4);
+        }
+    PyMem_Free(items);
     return made;
 }
 

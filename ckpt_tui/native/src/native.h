@@ -18,6 +18,11 @@
 /* Bytes of an xxh3-128 digest. */
 #define WIDTH 16
 
+/* An integer as it stands in a composite: 8 bytes little-endian. */
+static inline void put_integer(uint8_t *out, uint64_t value) {
+    for (int byte = 0; byte < 8; byte++) out[byte] = (uint8_t)(value >> 8 * byte);
+}
+
 /* Bytes that somebody else keeps in memory. */
 typedef struct {
     const char *at;
@@ -37,7 +42,7 @@ int add_sha256(PyObject *module);
 PyObject *header_columns(PyObject *module, PyObject *args);
 PyObject *leaf_ends(PyObject *module, PyObject *args);
 PyObject *leaf_digests(PyObject *module, PyObject *args);
-PyObject *headed_digests(PyObject *module, PyObject *args);
+PyObject *segment_digests(PyObject *module, PyObject *args);
 PyObject *pack_rows(PyObject *module, PyObject *args);
 PyObject *use_sha256(PyObject *module, PyObject *name);
 

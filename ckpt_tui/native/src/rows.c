@@ -10,10 +10,6 @@ typedef struct {
     Py_buffer packed; /* of `d` */
 } Column;
 
-static void put_integer(uint8_t *out, uint64_t value) {
-    for (int byte = 0; byte < 8; byte++) out[byte] = (uint8_t)(value >> 8 * byte);
-}
-
 /* The bytes of a str (as UTF-8) or a bytes object, borrowed; NULL with an error set for anything else. */
 static const char *text_of(PyObject *object, Py_ssize_t *length) {
     if (PyUnicode_Check(object)) return PyUnicode_AsUTF8AndSize(object, length);

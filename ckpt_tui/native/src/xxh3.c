@@ -10,8 +10,6 @@
 
 /* More than any file has. */
 #define MOST_LEAVES ((uint64_t)1 << 40)
-/* Longest head that a digest may stand behind. */
-#define LONGEST_HEAD 240
 
 /* In the canonical form: big-endian. */
 static void write_digest(uint8_t *out, const void *data, size_t length) {
@@ -47,6 +45,13 @@ PyObject *leaf_digests(PyObject *Py_UNUSED(module), PyObject *args) {
     return made;
 }
 
+/* How many leaves a segment has; more than any file has for what is no length. */
+static uint64_t leaves_of(PyObject *length, uint64_t leaf, uint64_t *bytes) {
+    *bytes = PyLong_AsUnsignedLongLong(length);
+    if (*bytes == (uint64_t)-1 && PyErr_Occurred()) return MOST_LEAVES;
+    return leaf ? *bytes / leaf + (*bytes % leaf != 0) : MOST_LEAVES;
+}
+
 /* leaf_ends(lengths, leaf): where leaves of at most so many bytes end that segments of these lengths, one behind the
  * other, are cut into: 64-bit offsets, the first of them 0. */
 PyObject *leaf_ends(PyObject *Py_UNUSED(module), PyObject *args) {
@@ -55,11 +60,9 @@ PyObject *leaf_ends(PyObject *Py_UNUSED(module), PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!K:leaf_ends", &PyList_Type, &lengths, &leaf)) return NULL;
     uint64_t count = 1;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(lengths); i++) {
-        uint64_t length = PyLong_AsUnsignedLongLong(PyList_GET_ITEM(lengths, i));
-        if (length == (uint64_t)-1 && PyErr_Occurred()) return NULL;
-        uint64_t more = leaf ? length / leaf + (length % leaf != 0) : MOST_LEAVES;
+        uint64_t length, more = leaves_of(PyList_GET_ITEM(lengths, i), leaf, &length);
         if (more >= MOST_LEAVES - count) {
-            PyErr_SetString(PyExc_ValueError, "these are no lengths of a file's segments");
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "these are no lengths of a file's segments");
             return NULL;
         }
         count += more;
@@ -75,31 +78,49 @@ PyObject *leaf_ends(PyObject *Py_UNUSED(module), PyObject *args) {
     return made;
 }
 
-/* headed_digests(heads, digests): of each head, a bytes object, with the digest after it that is its own. */
-PyObject *headed_digests(PyObject *Py_UNUSED(module), PyObject *args) {
-    PyObject *heads, *made = NULL;
-    Py_buffer digests;
-    if (!PyArg_ParseTuple(args, "O!y*:headed_digests", &PyList_Type, &heads, &digests)) return NULL;
-    Py_ssize_t count = PyList_GET_SIZE(heads);
-    if (digests.len != count * WIDTH) {
-        PyErr_SetString(PyExc_ValueError, "as many heads are needed as digests");
+/* segment_digests(domain, lengths, leaf, digests): of segments of these lengths over the digests of their leaves, which
+ * stand end to end: of the domain, the length, the number of leaves, and each digest behind its own length. */
+PyObject *segment_digests(PyObject *Py_UNUSED(module), PyObject *args) {
+    Py_buffer domain, digests;
+    PyObject *lengths, *made = NULL;
+    unsigned long long leaf;
+    if (!PyArg_ParseTuple(args, "y*O!Ky*:segment_digests", &domain, &PyList_Type, &lengths, &leaf, &digests)) return NULL;
+    Py_ssize_t count = PyList_GET_SIZE(lengths);
+    uint64_t length, longest = 0, left = (uint64_t)digests.len / WIDTH;
+    int fits = digests.len % WIDTH == 0;
+    for (Py_ssize_t i = 0; fits && i < count; i++) {
+        uint64_t leaves = leaves_of(PyList_GET_ITEM(lengths, i), leaf, &length);
+        fits = leaves <= left;
+        left -= leaves;
+        if (leaves > longest) longest = leaves;
+    }
+    if (!fits || left) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "these are not the digests of all leaves");
         goto out;
     }
-    if (!(made = PyBytes_FromStringAndSize(NULL, count * WIDTH))) goto out;
-    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(made), joined[LONGEST_HEAD + WIDTH];
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *head = PyList_GET_ITEM(heads, i);
-        if (!PyBytes_Check(head) || PyBytes_GET_SIZE(head) > LONGEST_HEAD) {
-            PyErr_SetString(PyExc_ValueError, "a head is bytes, and short");
-            Py_CLEAR(made);
-            goto out;
+    size_t head = (size_t)domain.len + 16;
+    uint8_t *written = PyMem_Malloc(head + (size_t)longest * (8 + WIDTH));
+    if (written && (made = PyBytes_FromStringAndSize(NULL, count * WIDTH))) {
+        uint8_t *out = (uint8_t *)PyBytes_AS_STRING(made);
+        const uint8_t *digest = digests.buf;
+        memcpy(written, domain.buf, (size_t)domain.len);
+        for (Py_ssize_t i = 0; i < count; i++, out += WIDTH) {
+            uint64_t leaves = leaves_of(PyList_GET_ITEM(lengths, i), leaf, &length);
+            uint8_t *at = written + head;
+            put_integer(at - 16, length);
+            put_integer(at - 8, leaves);
+            for (; leaves; leaves--, at += 8 + WIDTH, digest += WIDTH) {
+                put_integer(at, WIDTH);
+                memcpy(at + 8, digest, WIDTH);
+            }
+            write_digest(out, written, (size_t)(at - written));
         }
-        size_t length = (size_t)PyBytes_GET_SIZE(head);
-        memcpy(joined, PyBytes_AS_STRING(head), length);
-        memcpy(joined + length, (const uint8_t *)digests.buf + i * WIDTH, WIDTH);
-        write_digest(out + i * WIDTH, joined, length + WIDTH);
+    } else if (!written) {
+        PyErr_NoMemory();
     }
+    PyMem_Free(written);
 out:
+    PyBuffer_Release(&domain);
     PyBuffer_Release(&digests);
     return made;
 }
