@@ -9,9 +9,15 @@ from .pieces import LONGEST
 _PAGE = mmap.PAGESIZE
 
 
-def new_buffer(length: int = LONGEST) -> memoryview:
-    """A buffer for so many bytes of a file (its longest piece), wherever in its page they begin and end."""
-    return memoryview(mmap.mmap(-1, length + 2 * _PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+def new_buffer(length: int = LONGEST, *, rooms: int = 1) -> memoryview:
+    """Rooms for so many bytes of a file each (its longest piece), wherever in its page they begin and end."""
+    return memoryview(mmap.mmap(-1, rooms * _room(length), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
+
+def rooms_of(buffer: memoryview) -> list[memoryview]:
+    """The rooms for pieces in a buffer."""
+    room = _room(LONGEST)
+    return [buffer[at : at + room] for at in range(0, len(buffer), room)]
 
 
 def place(buffer: memoryview, offset: int, length: int) -> memoryview:
@@ -22,3 +28,7 @@ def place(buffer: memoryview, offset: int, length: int) -> memoryview:
     """
     start = offset % _PAGE
     return buffer[start : start + length]
+
+
+def _room(length: int) -> int:
+    return -(-length // _PAGE) * _PAGE + 2 * _PAGE

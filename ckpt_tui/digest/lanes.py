@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from ..native import Sha256
 
-#: How long a thread waits for another's piece before it hashes its own alone, in seconds. It waits only where another
-#: is about to come, or no core is free: this is for one that the disk holds up.
+#: How long a thread with its next piece waits for another that takes the one before, until it hashes that alone, in
+#: seconds. It waits only where another is about to come, or no core is free: this is for one that the disk holds up.
 _PATIENCE = 0.005
 #: Fewer bytes than this are hashed sooner than two threads have met.
 _WORTH_IT = 128 << 10
@@ -29,35 +30,25 @@ class Hash(Protocol):
     """A SHA-256 on its way."""
 
     def update(self, data: memoryview, /) -> None:
-        """Take the next bytes."""
+        """Take the next bytes, which have to stay as they are until the next call, or the end of the block."""
 
     def digest(self) -> bytes:
         """The digest of all bytes so far."""
 
 
-class _Waiting:
-    """A piece that another thread may take along."""
-
-    __slots__ = ("data", "error", "hash", "taken")
-
-    def __init__(self, hash_: Sha256, data: memoryview) -> None:
-        self.hash = hash_
-        self.data = data
-        self.taken = threading.Lock()  # held until then
-        self.taken.acquire()
-        self.error: BaseException | None = None
-
-
 class Lanes:
-    """The hashes of one scan. Files pair up only where there are more of them than cores."""
+    """The hashes of one scan. Files pair up only where there are more of them than cores.
+
+    A file leaves its piece for whoever comes next with another file's, and goes on reading. When it comes with its own
+    next one and nobody has come, it hashes both pieces itself.
+    """
 
     def __init__(self, cores: int) -> None:
         self._cores = cores
         self._lock = threading.Lock()
-        self._files = 0  # that are being hashed
-        self._coming = 0  # of these, those whose next piece is not there yet
+        self._lanes: list[_Lane] = []  # of the files that are being hashed
+        self._left: deque[_Lane] = deque()  # with a piece that nobody has taken
         self._busy = 0  # cores
-        self._waiting: _Waiting | None = None
 
     @contextmanager
     def sha256(self) -> Iterator[Hash]:
@@ -65,39 +56,78 @@ class Lanes:
         if native.ABREAST == 1:
             yield hashlib.sha256(usedforsecurity=False)
             return
+        lane = _Lane(self, native.Sha256())
         with self._lock:
-            self._files += 1
-            self._coming += 1
+            self._lanes.append(lane)
         try:
-            yield _Lane(self, native.Sha256())
+            yield lane
+            self.settle(lane)
         finally:
             with self._lock:
-                self._files -= 1
-                self._coming -= 1
+                self._lanes.remove(lane)
+                if lane in self._left:
+                    self._left.remove(lane)
+                    lane.data = None
+            if lane.data is not None:
+                lane.done.acquire()  # its bytes are being read
 
-    def update(self, hash_: Sha256, data: memoryview) -> None:
-        """Take a file's next piece, together with another file's where one waits or is about to come."""
-        if len(data) < _WORTH_IT:
-            hash_.update(data)
+    def update(self, lane: _Lane, data: memoryview) -> None:
+        """Take a file's next piece, together with another file's where one was left; else leave this one."""
+        lane.coming = False
+        try:
+            self.settle(lane)
+            if len(data) < _WORTH_IT:
+                lane.hash.update(data)
+                return
+            with self._lock:
+                other = self._take()
+                if other is None and len(self._lanes) > self._cores:
+                    lane.leave(data)
+                    self._left.append(lane)
+                    return
+            self._hash(lane, data, other)
+        finally:
+            lane.coming = True
+
+    def settle(self, lane: _Lane) -> None:
+        """Go on when the piece that a file has left is hashed, by whomever."""
+        data = lane.data
+        if data is None:
             return
-        other = mine = None
-        with self._lock:
-            self._coming -= 1
-            if self._waiting:
-                other, self._waiting = self._waiting, None
-            elif self._files > self._cores and (self._coming or self._busy >= self._cores):
-                mine = self._waiting = _Waiting(hash_, data)
-        if mine is None or not self._taken_along(mine):
-            self._hash(hash_, data, other)
+        if not lane.done.acquire(timeout=self._patience(lane)):
+            with self._lock:
+                mine = lane in self._left
+                if mine:
+                    self._left.remove(lane)
+                    other = self._take()
+            if mine:
+                lane.data = None
+                self._hash(lane, data, other)
+                return
+            lane.done.acquire()  # somebody is at it
+        lane.data = None
+        if lane.error:
+            raise lane.error
 
-    def _hash(self, hash_: Sha256, data: memoryview, other: _Waiting | None) -> None:
+    def _take(self) -> _Lane | None:
+        return self._left.popleft() if self._left else None
+
+    def _patience(self, lane: _Lane) -> float:
+        """How long to wait for somebody who takes what a file has left, in seconds."""
+        with self._lock:
+            if len(self._left) > 1:
+                return 0  # there is one to take
+            coming = any(other.coming for other in self._lanes if other is not lane)
+            return _PATIENCE if coming or self._busy >= self._cores else 0
+
+    def _hash(self, lane: _Lane, data: memoryview, other: _Lane | None) -> None:
         with self._lock:
             self._busy += 1
         try:
-            if other:
-                hash_.update_with(data, other.hash, other.data)
+            if other and other.data is not None:
+                lane.hash.update_with(data, other.hash, other.data)
             else:
-                hash_.update(data)
+                lane.hash.update(data)
         except BaseException as error:
             if other:
                 other.error = error
@@ -105,31 +135,33 @@ class Lanes:
         finally:
             with self._lock:
                 self._busy -= 1
-                self._coming += 2 if other else 1  # for both, as the other may be slow to wake
             if other:
-                other.taken.release()
-
-    def _taken_along(self, mine: _Waiting) -> bool:
-        if not mine.taken.acquire(timeout=_PATIENCE):
-            with self._lock:
-                if self._waiting is mine:
-                    self._waiting = None
-                    return False
-            mine.taken.acquire()  # somebody is at it
-        if mine.error:
-            raise mine.error
-        return True
+                other.coming = True  # it may be slow to wake
+                other.done.release()
 
 
 class _Lane:
-    """A file's hash among the others."""
+    """A file's hash among the others, and the piece that it has left for somebody to take."""
 
-    __slots__ = ("_hash", "_lanes", "digest")
+    __slots__ = ("_lanes", "coming", "data", "done", "error", "hash")
 
     def __init__(self, lanes: Lanes, hash_: Sha256) -> None:
         self._lanes = lanes
-        self._hash = hash_
-        self.digest = hash_.digest
+        self.hash = hash_
+        self.data: memoryview | None = None
+        self.done = threading.Lock()  # free when the piece is hashed
+        self.error: BaseException | None = None
+        self.coming = True  # with a piece that is not there yet
+
+    def leave(self, data: memoryview) -> None:
+        """Leave a piece."""
+        self.done = threading.Lock()
+        self.done.acquire()
+        self.data = data
 
     def update(self, data: memoryview, /) -> None:
-        self._lanes.update(self._hash, data)
+        self._lanes.update(self, data)
+
+    def digest(self) -> bytes:
+        self._lanes.settle(self)
+        return self.hash.digest()

@@ -7,7 +7,7 @@ import threading
 from itertools import count
 from typing import TYPE_CHECKING
 
-from .buffers import new_buffer, place
+from .buffers import new_buffer, place, rooms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,7 +78,8 @@ class AnyOrder:
 class InOrder:
     """Where the whole file has hashes: helpers read pieces and hash their leaves, ahead of the thread that hashes.
 
-    Without helpers that thread does everything. With one it does nothing but hash, and the disk is never idle.
+    Without helpers that thread does everything. With one it does nothing but hash, and the disk is never idle. A hash
+    may go on with a piece until it is given the next one, so a piece's room is free one piece later.
     """
 
     #: Two, so that one may wait for the disk while the other has the bytes.
@@ -94,8 +95,8 @@ class InOrder:
         self._claimed = 0  # pieces that somebody fetches or fetched
         self._taken = 0  # pieces that the hashes have taken
         self._over = False
-        self._ready: dict[int, tuple[memoryview, memoryview]] = {}  # fetched by helpers: buffer and data
-        self._free: list[memoryview] = []  # buffers of helpers
+        self._ready: dict[int, tuple[memoryview, memoryview]] = {}  # fetched by helpers: room and data
+        self._free: list[memoryview] = []  # rooms
 
     def step(self, buffer: memoryview) -> bool:  # noqa: ARG002 - what is fetched ahead needs buffers that outlive the step
         """Fetch a piece ahead; false where none is left."""
@@ -105,45 +106,51 @@ class InOrder:
                 return False
             number = self._claimed
             self._claimed += 1
-            own = self._free.pop() if self._free else new_buffer()
+            room = self._room()
         try:
-            data = self._source.fetch(number, own)
+            data = self._source.fetch(number, room)
         except BaseException:
             self._end()
             raise
         with self._changed:
-            self._ready[number] = own, data
+            self._ready[number] = room, data
             self._changed.notify_all()
         return True
 
     def run(self, buffer: memoryview) -> None:
         """Hash all pieces in order, and fetch those that nobody else does. Returns early where a helper failed."""
+        self._free += rooms_of(buffer)
+        before: memoryview | None = None
         try:
             for number in range(len(self._source.pieces)):
-                if self._claim(number):
-                    self._hash(self._source.fetch(number, buffer))
-                    lent = None
+                if room := self._claim(number):
+                    data = self._source.fetch(number, room)
                 else:
                     with self._changed:
                         self._changed.wait_for(lambda: self._over or number in self._ready)  # noqa: B023 - within this turn
                         if self._over:
                             return
-                        lent, data = self._ready.pop(number)
-                    self._hash(data)
+                        room, data = self._ready.pop(number)
+                self._hash(data)
                 with self._changed:
                     self._taken = number + 1
-                    if lent is not None:
-                        self._free.append(lent)
+                    if before is not None:
+                        self._free.append(before)
+                    before = room
                     self._changed.notify_all()
         finally:
             self._end()
 
-    def _claim(self, number: int) -> bool:
+    def _room(self) -> memoryview:
+        return self._free.pop() if self._free else new_buffer()
+
+    def _claim(self, number: int) -> memoryview | None:
+        """A room for a piece, where nobody else fetches it."""
         with self._changed:
             if self._claimed > number:
-                return False
+                return None
             self._claimed = number + 1
-            return True
+            return self._room()
 
     def _hash(self, data: memoryview) -> None:
         for update in self._updates:

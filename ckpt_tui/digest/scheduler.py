@@ -93,7 +93,7 @@ class _Shift:
     def work(self) -> None:
         """What each thread does."""
         try:
-            buffer = new_buffer()
+            buffer = new_buffer(rooms=2)
             while chosen := self._choose():
                 if isinstance(chosen, Job):
                     self._run(chosen, buffer)

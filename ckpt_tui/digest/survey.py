@@ -63,7 +63,7 @@ def take(checkpoint: Checkpoint, advance: Callable[[int], None]) -> Survey:
     weights = [file for file in counted if file.role is Role.WEIGHTS]
     sidecars = [file for file in counted if file.role is Role.SIDECAR]
     covered = [file for file in sidecars if is_metadata(file.raw_name)]
-    buffer = new_buffer()
+    buffer = new_buffer(rooms=2)
     for file in sidecars:
         raw = checkpoint.named_by.get(file.name)
         if file.state in UNOPENED or (raw is None and not is_metadata(file.raw_name)):

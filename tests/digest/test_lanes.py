@@ -56,11 +56,15 @@ def test_files_side_by_side_have_their_own_digests(files: list[list[int]], cores
     }
 
     def hashing(number: int) -> Callable[[], None]:
+        rooms = bytearray(5000), bytearray(5000)  # as files are read: the room of a piece is used again after the next
+
         def run() -> None:
             with lanes.sha256() as hash_:
-                for piece in pieces[number]:
-                    hash_.update(memoryview(piece))
-                found[number] = hash_.digest()
+                for place, piece in enumerate(pieces[number]):
+                    room = rooms[place % 2]
+                    room[: len(piece)] = piece
+                    hash_.update(memoryview(room)[: len(piece)])
+            found[number] = hash_.digest()
 
         return run
 
@@ -98,7 +102,79 @@ def test_a_thread_whose_core_is_taken_lets_another_hash_its_piece(monkeypatch: p
 
     together(one, other)
     assert sorted(digests) == sorted(hashlib.sha256(word).digest() for word in (b"one", b"other"))
-    assert len(hashed_by) == 1, "whoever came first waited, and the other took its piece along"
+    assert len(hashed_by) == 1, "whoever came first left its piece, and the other took it along"
+
+
+class SlowHash:
+    """Stands for the compiled one; two pieces at once take until `finish`."""
+
+    taken, finish = threading.Event(), threading.Event()
+
+    def update(self, *_piece: object) -> None: ...
+
+    def update_with(self, *_pieces: object) -> None:
+        self.taken.set()
+        self.finish.wait(60)
+
+    def digest(self) -> bytes:
+        return b""
+
+
+class FailingHash(SlowHash):
+    def update_with(self, *_pieces: object) -> None:
+        raise MemoryError
+
+
+@paired
+def test_a_file_that_fails_waits_until_nobody_reads_its_piece_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "Sha256", SlowHash)
+    lanes, other_is_there, left, ended = Lanes(1), threading.Event(), threading.Event(), threading.Event()
+
+    def fails() -> None:
+        try:
+            with lanes.sha256() as hash_:
+                other_is_there.wait(60)
+                hash_.update(memoryview(b"left"))
+                left.set()
+                SlowHash.taken.wait(60)
+                raise OSError(5, "Input/output error")
+        finally:
+            ended.set()
+
+    def takes() -> None:
+        with lanes.sha256() as hash_:
+            other_is_there.set()
+            left.wait(60)
+            hash_.update(memoryview(b"taken along"))
+
+    def looks() -> None:
+        SlowHash.taken.wait(60)
+        assert not ended.wait(0.2)
+        SlowHash.finish.set()
+
+    with pytest.raises(OSError, match="Input/output"):
+        together(fails, takes, looks)
+    assert ended.is_set()
+
+
+@paired
+def test_what_fails_over_two_pieces_is_raised_for_both_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "Sha256", FailingHash)
+    monkeypatch.setattr(lanes_module, "_PATIENCE", 60)
+    lanes, both = Lanes(1), threading.Barrier(2)
+    failed: list[BaseException] = []
+
+    def fails() -> None:
+        try:
+            with lanes.sha256() as hash_:
+                both.wait(60)
+                hash_.update(memoryview(b"piece"))
+                hash_.update(memoryview(b"piece"))
+        except MemoryError as error:
+            failed.append(error)
+
+    together(fails, fails)
+    assert len(failed) == 2
 
 
 @paired
