@@ -7,43 +7,60 @@ import select
 import termios
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from textual.drivers.linux_driver import LinuxDriver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Seconds after which a terminal that takes no output, not a byte, is not waited for by a screen that is to end.
 _STALLED = 1.5
 
 
 class TerminalDriver(LinuxDriver):
-    """Textual's own, but for two things.
+    """Textual's own, but for three things.
 
     After a SIGSTOP, which nobody is told of, the terminal is left and entered anew.
 
     Textual only enters it: beside the thread that reads the keys there is then a second one. Each takes keys from the
     other, only one is ended with the screen, and the modes of a screen are what the shell gets back in the end.
 
+    What a signal asks for is done by the event loop. Textual does it in the signal's handler, which waits for ever if
+    the main thread was about to write: it holds the lock that writing needs.
+
     And where nobody reads the terminal any more (a connection that has died, a window that is stopped) all writing
     waits for ever, the goodbye's too. `end_where_stalled` ends the process then.
     """
 
-    _continued = _coming_back = False
+    _continued = False
 
-    def _sigcont_application(self, *args: object) -> None:
+    def _sigtstp_application(self, *_: object) -> None:
+        self._soon(self._stop)
+
+    def _sigcont_application(self, *_: object) -> None:
         self._continued = True
-        if self._coming_back:  # it was stopped again on its way
-            return
-        self._coming_back = True
-        try:
-            while self._continued:
-                self._continued = False
-                before = self.attrs_before
-                if self._auto_restart and not self._must_signal_resume:
-                    self.suspend_application_mode()
-                    self._must_signal_resume = True
-                super()._sigcont_application(*args)
-                self.attrs_before = before or self.attrs_before
-        finally:
-            self._coming_back = False
+        self._soon(self._come_back)
+
+    def _soon(self, what: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed, and so is the screen
+            self._loop.call_soon_threadsafe(what)
+
+    def _stop(self) -> None:
+        super()._sigtstp_application()
+        # Here again, and nothing may be written before the terminal is.
+        self._continued = True
+        self._come_back()
+
+    def _come_back(self) -> None:
+        while self._continued:  # it may be stopped again on its way
+            self._continued = False
+            before = self.attrs_before
+            if self._auto_restart and not self._must_signal_resume:
+                self.suspend_application_mode()
+                self._must_signal_resume = True
+            super()._sigcont_application()
+            self.attrs_before = before or self.attrs_before
 
     def end_where_stalled(self, code: int) -> None:
         """End the process with this code if the terminal stalls; to be called in a signal's handler, before leaving.

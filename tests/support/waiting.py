@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60, *, what: str = "") -> None:
@@ -12,3 +13,8 @@ def wait_until(condition: Callable[[], object], seconds: float = 60, *, what: st
     while not condition():
         assert time.monotonic() < end, f"not within {seconds} s: {what or condition}"
         time.sleep(0.02)
+
+
+def state_of(process: int) -> str:
+    """Its letter in /proc: `T` is stopped, `Z` ended."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]

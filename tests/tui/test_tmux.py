@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.checkpoints import write_checkpoint
-from tests.support.waiting import wait_until
+from tests.support.waiting import state_of, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,7 +231,7 @@ def test_stopped_from_outside_it_takes_the_terminal_again_and_no_thread_more(
     proc = Path(f"/proc/{screen}")
     before = len(list((proc / "task").iterdir()))
     os.kill(screen, signal.SIGSTOP)
-    wait_until(lambda: (proc / "stat").read_text().rpartition(")")[2].split()[0] == "T", 5)
+    wait_until(lambda: state_of(screen) == "T", 5)
     terminal.reset()
     os.kill(screen, signal.SIGCONT)
     terminal.shows("READING", "q quit")

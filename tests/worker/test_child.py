@@ -15,7 +15,7 @@ from ckpt_tui.facts.scan import ScanResult
 from ckpt_tui.facts.status import Cell, Phase
 from ckpt_tui.stream.messages import Level, Quit, Resync, Watch, Word
 from tests.support.checkpoints import flip_bit, write_checkpoint
-from tests.support.waiting import wait_until
+from tests.support.waiting import state_of, wait_until
 from tests.worker.child import scan_argv, watching, worker_argv
 
 
@@ -110,7 +110,7 @@ def test_a_worker_without_a_parent_ends_by_itself(checkpoint: Path, tmp_path: Pa
 
 def _alive(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return state_of(pid) != "Z"
     except FileNotFoundError:
         return False
 
