@@ -12,6 +12,8 @@ from tests.support.minilm import minilm
 # torch asks the resolver for the name of whom it connects to, loopback included. A question that gets lost is asked
 # again after a second in all processes of the tests, and not after five.
 os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:5")
+# Some thousand processes are started: ours are not to be compiled by each of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import termios
 import threading
 from contextlib import suppress
@@ -34,6 +35,17 @@ class TerminalDriver(LinuxDriver):
     """
 
     _continued = False
+    _entered = False
+
+    def start_application_mode(self) -> None:
+        """Enter the terminal."""
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        self._entered = True
+
+    def stop_application_mode(self) -> None:
+        """Leave the terminal."""
+        super().stop_application_mode()
+        self._entered = False
 
     def _sigtstp_application(self, *_: object) -> None:
         self._soon(self._stop)
@@ -47,14 +59,19 @@ class TerminalDriver(LinuxDriver):
             self._loop.call_soon_threadsafe(what)
 
     def _stop(self) -> None:
+        if not self._entered:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            return
         super()._sigtstp_application()
-        # Here again, and nothing may be written before the terminal is.
+        # Here again, and nothing may be written before the terminal is entered.
         self._continued = True
         self._come_back()
 
     def _come_back(self) -> None:
         while self._continued:  # it may be stopped again on its way
             self._continued = False
+            if not self._entered and not self._must_signal_resume:
+                return  # left for good: a terminal that is closed sends the signal too
             before = self.attrs_before
             if self._auto_restart and not self._must_signal_resume:
                 self.suspend_application_mode()

@@ -14,9 +14,10 @@ import pytest
 
 from tests.support.waiting import state_of, wait_until
 
-#: An app whose main thread is writing (it holds the lock of the queue of what is to be written) when the signal comes.
+#: An app whose main thread is writing (it holds the lock of the queue of what is to be written) when the signal comes,
+#: and which is continued once more after it has left the terminal.
 SCRIPT = """
-import os, sys
+import asyncio, os, signal, sys
 from textual.app import App, ComposeResult
 from textual.widgets import Static
 from ckpt_tui.tui.driver import TerminalDriver
@@ -37,14 +38,19 @@ class Writing(App[int]):
         self.query_one("#text").update("afterwards")
         self.set_timer(0.5, lambda: self.exit(7))
 
+async def run(app: Writing) -> None:
+    await app.run_async()
+    os.kill(os.getpid(), signal.SIGCONT)  # a terminal that is closed sends it, also to who is about to end
+    await asyncio.sleep(0.2)
+
 app = Writing()
-app.run()
+asyncio.run(run(app))
 sys.exit(app.return_value)
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGCONT, signal.SIGTSTP])
-def test_a_signal_that_comes_while_the_screen_is_written_stops_nothing(number: int) -> None:
+def test_a_signal_that_comes_amid_writing_stops_nothing_and_one_that_comes_late_keeps_nobody(number: int) -> None:
     master, slave = pty.openpty()
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
     command = [sys.executable, "-c", SCRIPT, str(int(number))]

@@ -83,8 +83,10 @@ class Terminal:
         return same and self.modes == "0 0 1"
 
     def close(self) -> None:
+        """As a window is closed. Nobody who had it may stay behind."""
         with contextlib.suppress(subprocess.SubprocessError):
             self._tmux("kill-server")
+        wait_until(lambda: not processes(self.folder), 20, what="the end of all who had the terminal")
 
 
 def _pairs(env: dict[str, str]) -> list[str]:
