@@ -72,6 +72,11 @@ def peers(run: Runner, model_signing: str | None) -> dict[str, Action | None]:
         if shutil.which(tool) is None:
             found[tool] = None
     if model_signing:
+        check = subprocess.run(
+            [model_signing, "-c", "from model_signing import hashing"], capture_output=True, text=True, check=False
+        )
+        if check.returncode:
+            raise SystemExit(f"{model_signing}: no model-signing: {check.stderr.strip().splitlines()[-1]}")
         found["signing"] = Action(lambda folder: run(model_signing, "-c", _MODEL_SIGNING, folder), slow=True)
     return found
 
