@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate, chain, groupby, islice, repeat
 from operator import add, sub
-from struct import Struct, iter_unpack
+from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
 
 import xxhash
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .columns import Column, HeaderColumns
 
 _WIDTH = 16
-_integer = Struct("<Q").pack
 
 
 def leaf_ends(lengths: list[int], leaf: int, /) -> bytes:
@@ -106,3 +105,7 @@ def _fields(letter: str, column: Any) -> Iterator[Iterable[bytes]]:
 
 def _split(digests: bytes) -> Iterator[bytes]:
     return chain.from_iterable(iter_unpack(f"{_WIDTH}s", digests))
+
+
+def _integer(value: int) -> bytes:
+    return value.to_bytes(8, "little")

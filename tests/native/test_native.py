@@ -195,6 +195,23 @@ def test_rows_are_packed_as_the_layout_says(made: Any, rows: list[Any], random: 
     assert made.pack_rows("sqtd", order if ordered else None, names, numbers, shapes, digests) == expected
 
 
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize(
+    ("pattern", "columns"),
+    [
+        ("sq", (["a"], [-1])),
+        ("sq", (["a"], [1 << 64])),
+        ("st", (["a"], [(1 << 64,)])),
+        ("st", (["a"], [(-1,)])),
+        ("s", (["\ud800"],)),
+    ],
+)
+def test_what_no_layout_holds_is_refused_alike(made: Any, pattern: str, columns: tuple[Any, ...]) -> None:
+    """It comes from saved scans that somebody edited."""
+    with pytest.raises((ValueError, OverflowError)):
+        made.pack_rows(pattern, None, *columns)
+
+
 @compiled
 @pytest.mark.parametrize(
     "call",
