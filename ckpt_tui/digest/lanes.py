@@ -67,8 +67,8 @@ class Lanes:
                 self._lanes.remove(lane)
                 if lane in self._left:
                     self._left.remove(lane)
-                    lane.data = None
-            if lane.data is not None:
+                    lane.open = False
+            if lane.open:
                 lane.done.acquire()  # its bytes are being read
 
     def update(self, lane: _Lane, data: memoryview) -> None:
@@ -91,8 +91,7 @@ class Lanes:
 
     def settle(self, lane: _Lane) -> None:
         """Go on when the piece that a file has left is hashed, by whomever."""
-        data = lane.data
-        if data is None:
+        if not lane.open:
             return
         if not lane.done.acquire(timeout=self._patience(lane)):
             with self._lock:
@@ -101,11 +100,11 @@ class Lanes:
                     self._left.remove(lane)
                     other = self._take()
             if mine:
-                lane.data = None
-                self._hash(lane, data, other)
+                lane.open = False
+                self._hash(lane, lane.data, other)
                 return
             lane.done.acquire()  # somebody is at it
-        lane.data = None
+        lane.open = False
         if lane.error:
             raise lane.error
 
@@ -124,7 +123,7 @@ class Lanes:
         with self._lock:
             self._busy += 1
         try:
-            if other and other.data is not None:
+            if other:
                 lane.hash.update_with(data, other.hash, other.data)
             else:
                 lane.hash.update(data)
@@ -143,12 +142,13 @@ class Lanes:
 class _Lane:
     """A file's hash among the others, and the piece that it has left for somebody to take."""
 
-    __slots__ = ("_lanes", "coming", "data", "done", "error", "hash")
+    __slots__ = ("_lanes", "coming", "data", "done", "error", "hash", "open")
 
     def __init__(self, lanes: Lanes, hash_: Sha256) -> None:
         self._lanes = lanes
         self.hash = hash_
-        self.data: memoryview | None = None
+        self.open = False  # whether a piece was left
+        self.data = memoryview(b"")
         self.done = threading.Lock()  # free when the piece is hashed
         self.error: BaseException | None = None
         self.coming = True  # with a piece that is not there yet
@@ -158,6 +158,7 @@ class _Lane:
         self.done = threading.Lock()
         self.done.acquire()
         self.data = data
+        self.open = True
 
     def update(self, data: memoryview, /) -> None:
         self._lanes.update(self, data)
